@@ -8,16 +8,16 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
-from fieldtheory.diffusions import DiffusionComparison, DiffusionEnsemble, DiffusionSolution
+from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.inference.tilting import TiltedPosterior, tilted_posterior
 from fieldtheory.limits import DepthLimit, depth_limit
-from fieldtheory.montecarlo.comparison import Comparison
+from fieldtheory.montecarlo.comparison.extrapolation import compare
+from fieldtheory.montecarlo.comparison.result import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.extrapolation import compare
 from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.perturbation import simulate_response
@@ -46,7 +46,6 @@ __all__ = [
     "CriticalPoint",
     "DepthLimit",
     "Derivation",
-    "DiffusionComparison",
     "DiffusionDerivation",
     "DiffusionEnsemble",
     "DiffusionNetwork",

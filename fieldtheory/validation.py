@@ -56,6 +56,11 @@ def within(name: str, value: Any, lowest: float, highest: float) -> float:
     return _real(name, value, words, lambda v: lowest <= v <= highest)
 
 
+def fraction(name: str, value: Any) -> float:
+    """Return ``value`` as a float between 0 and 1, both excluded, or raise."""
+    return _real(name, value, "a number between 0 and 1", lambda v: 0 < v < 1)
+
+
 def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {words}, got {value!r}")

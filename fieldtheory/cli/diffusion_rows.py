@@ -53,7 +53,7 @@ def _of_pair(columns: dict[str, Any], n: int, i: Any, j: Any, inputs: int) -> di
 
 def compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
     """The worst entry of every quantity, and below them the laws of the outputs."""
-    rows = [row | {"p-value": None} for row in comparison.summary]
+    rows = [row | {"p-value": None} for row in comparison.summary_at_width]
     if distances is None:
         return rows
     laws = zip(distances.statistic, distances.p_value, strict=True)
@@ -63,8 +63,7 @@ def compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
             blank
             | {
                 "quantity": "law of x_T (KS)",
-                "t": float(comparison.times[-1]),
-                "inputs": str(number),
+                "largest deviation at": f"inputs {number}",
                 "simulation": statistic,
                 "p-value": p_value,
             }

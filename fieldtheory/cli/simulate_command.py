@@ -88,8 +88,9 @@ def _simulated(
     """The ensemble asked for, and its comparison with the theory if that is asked for."""
     import numpy as np
 
-    from fieldtheory.montecarlo import extrapolation, perturbation, simulation
-    from fieldtheory.montecarlo.compared_quantities import finds_fluctuations
+    from fieldtheory.montecarlo import perturbation, simulation
+    from fieldtheory.montecarlo.comparison import extrapolation
+    from fieldtheory.montecarlo.comparison.residual_fields import computes_fluctuations
     from fieldtheory.numerics.solution import solve
 
     one_input = np.ndim(kernel) == 0
@@ -97,7 +98,7 @@ def _simulated(
     if compare and method == "kernel":
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
-        drawing["cross_inputs"] = finds_fluctuations(net, len(kernel))
+        drawing["cross_inputs"] = computes_fluctuations(net, len(kernel))
     ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
     if not compare:
         return ensemble, None

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import FIELDS, KEPT, DiffusionResult, lines
+from fieldtheory.diffusions.diffusion_result import KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
 from fieldtheory.montecarlo.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
 
 # The fields with a standard error.
-ESTIMATED = {name: replace(field, shown="always", error=True) for name, field in FIELDS.items()}
+ESTIMATED = {
+    name: replace(field, shown="always", error=True) for name, field in DIFFUSION_FIELDS.items()
+}
 
 
 @dataclass(frozen=True, eq=False)

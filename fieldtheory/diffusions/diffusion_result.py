@@ -16,19 +16,6 @@ from fieldtheory.numerics.result import Stored, parameters_html, summary
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.tables import table_html
 
-# What theory and simulation have, and what is kept of the networks themselves.
-FIELDS = fields_of(
-    r"""
-    mean | time input | \langle x_i \rangle | means of the signals over the neurons | always
-    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
-        | covariances of the signals of a neuron about their means | always
-    gram | time input input_ | \langle q_{ij} \rangle
-        | Gram matrix of the features, its mean over networks | always
-    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
-        | variances of the Gram matrix over networks
-    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
-    """
-)
 GRAM_ERROR = fields_of(
     r"gram_error | time input input_ | \sigma[q_{ij}] | estimated errors of that matrix | always"
 )

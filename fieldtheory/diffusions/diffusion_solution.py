@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import FIELDS, GRAM_ERROR, DiffusionResult
+from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
@@ -23,7 +23,7 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.fields import notes
+from fieldtheory.numerics.fields import DIFFUSION_FIELDS, notes
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.numerics.validity import ValidityWarning
@@ -93,7 +93,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     (True, array([0.0101, 0.014 ]))
     """
 
-    table = FIELDS | GRAM_ERROR
+    table = DIFFUSION_FIELDS | GRAM_ERROR
     settings = {"parts": int}  # noqa: RUF012
 
     network: DiffusionNetwork

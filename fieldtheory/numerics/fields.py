@@ -7,6 +7,7 @@ that simulations estimate are declared with their results, in the same form.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -319,3 +320,20 @@ FIELDS: Mapping[str, Field] = fields_of(
         | two_loops order_2 inputs=any of_input
     """
 )
+
+# The fields of diffusion networks that theory and simulation have.
+DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
+    r"""
+    mean | time input | \langle x_i \rangle | means of the signals over the neurons
+        | always of_kernels
+    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
+        | covariances of the signals of a neuron about their means | always of_kernels
+    gram | time input input_ | \langle q_{ij} \rangle
+        | Gram matrix of the features, its mean over networks | always of_kernels
+    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
+        | variances of the Gram matrix over networks | order_1
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
+    """
+)
+# All that theory and simulation are compared in.
+COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), FIELDS)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ def draw_comparison(
     fields: Sequence[tuple[str, Any, Any]],
     widths: Sequence[int],
     width: int,
-    hidden: int,
+    hidden: float,
     threshold: float,
     tolerance: float,
     title: str,
@@ -30,16 +30,17 @@ def draw_comparison(
     Parameters
     ----------
     fields : sequence of (str, object, object)
-        Of every quantity the symbol in LaTeX, the extrapolated entries with ``index`` (``layer``,
-        perhaps ``layer_``, ``alpha``, ``beta``, ``gamma`` and ``delta``, shape (m,)) and their
-        deviations in standard errors ``z``, and the entries at the width with ``index``,
-        ``theory``, ``simulation``, ``error`` and ``size``, shape (n,).
+        Of every quantity the symbol in LaTeX, the extrapolated entries with ``index`` (``layer``
+        or ``time``, perhaps ``layer_``, ``alpha``, ``beta``, ``gamma`` and ``delta``, shape (m,))
+        and their deviations in standard errors ``z``, and the entries at the width with
+        ``index``, ``theory``, ``simulation``, ``error`` and ``size``, shape (n,).
     widths : sequence of int
         Those that are extrapolated.
     width : int
         That of the values.
-    hidden : int
+    hidden : float
         Number of hidden layers, with the input; what is behind them, the output, is drawn apart.
+        Infinite without an output.
     threshold : float
         Largest |z| that counts as chance.
     tolerance : float
@@ -72,10 +73,11 @@ def draw_comparison(
         above.set_title(f"${symbol}$", fontsize=9.5)
         middle.axhspan(-100 * tolerance, 100 * tolerance, color=GRAY, alpha=0.15, lw=0)
         below.axhspan(-threshold, threshold, color=GRAY, alpha=0.15, lw=0)
-        finite, layer = np.isfinite(extrapolated.z), extrapolated.index["layer"]
+        finite, layer = np.isfinite(extrapolated.z), _abscissa(extrapolated.index)
         below.plot(layer[finite], extrapolated.z[finite], ".", color=ORANGE, markersize=2.5)
-        below.set_xlabel("layer $l$")
-        below.xaxis.get_major_locator().set_params(integer=True)
+        in_layers = "layer" in field.index
+        below.set_xlabel("layer $l$" if in_layers else "time $t$")
+        below.xaxis.get_major_locator().set_params(integer=in_layers)
     axes[0, 0].set_ylabel(f"$N = {width}$")
     axes[1, 0].set_ylabel("deviation (%)")
     listed = ", ".join(map(str, widths))
@@ -93,8 +95,9 @@ def draw_comparison(
 
 
 def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, str]]:
-    """The layers and the mask of every line that is shown, and its style."""
-    chosen = np.ones(len(index["layer"]), dtype=bool)
+    """The layers and the mask of every line that is drawn, and its style."""
+    along = _abscissa(index)
+    chosen = np.ones(len(along), dtype=bool)
     if "layer_" in index:
         chosen = index["layer"] == index["layer_"]
     if "gamma" in index:
@@ -106,7 +109,11 @@ def _lines(index: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.nda
         part = chosen
         if pair is not None:
             part = chosen & (index["alpha"] == pair[0]) & (index["beta"] == pair[1])
-        yield index["layer"][part], part, "--" if pair and pair[0] != pair[1] else "-"
+        yield along[part], part, "--" if pair and pair[0] != pair[1] else "-"
+
+
+def _abscissa(index: Mapping[str, np.ndarray]) -> np.ndarray:
+    return index["layer"] if "layer" in index else index["time"]
 
 
 def _points(ax: Any, x: np.ndarray, y: np.ndarray, error: np.ndarray) -> None:

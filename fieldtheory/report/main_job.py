@@ -36,7 +36,7 @@ import numpy as np
 
 from fieldtheory.data import Dataset
 from fieldtheory.inference.spectra import spectrum
-from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve

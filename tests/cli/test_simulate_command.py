@@ -10,7 +10,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import block_moments, simulation
-from fieldtheory.montecarlo.extrapolation import compare
+from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal, rows

@@ -16,19 +16,19 @@ def test_an_exact_theory_agrees_at_every_width():
     for method in ("kernel", "weights", "sde", "gram"):
         e = ft.simulate(LINEAR, Z, samples=4000, method=method)
         found = ft.compare(ft.solve(LINEAR, Z), e)
-        assert found.verdict == "agrees" and found.left_out == "nothing"
-        assert found.times.shape == (10,)
+        assert found.verdict == "agrees" and found.neglected == ""
+        assert len(set(found.at_width[0].index["time"])) == 10
 
 
-def test_a_theory_that_is_wrong_by_two_per_cent_differs():
+def test_a_theory_that_is_wrong_by_two_per_cent_disagrees():
     net = LINEAR.replace(width=60)
     e = ft.simulate(net, Z, samples=20_000)
     assert ft.compare(ft.solve(net, Z), e).verdict == "agrees"
     for factor in (0.98, 1.02):
         wrong = net.replace(weight_variance=factor, bias_variance=0.5 * factor)
         found = ft.compare(replace(ft.solve(wrong, Z), network=net), e)
-        assert found.verdict == "differs" and found.description == "describes"
-        assert "chance does not explain" in found.statement
+        assert found.verdict == "disagrees" and found.description == "describes"
+        assert "do not explain it" in found.statement
 
 
 def test_infinite_depth_is_compared_on_its_grid():
@@ -36,9 +36,11 @@ def test_infinite_depth_is_compared_on_its_grid():
     limit = ft.solve(net.replace(depth=None), Z)
     e = ft.simulate(net, Z, samples=2000, method="gram")
     found = ft.compare(limit, e)
-    assert found.verdict == "agrees" and found.left_out == "finite depth"
-    assert {profile.name for profile in found.profiles} >= {"gram_variance", "kurtosis"}
-    assert len(found.times) == len(limit.times) - 1
+    # No width takes the depth out.
+    assert found.verdict == "not resolved" and found.neglected == "finite depth"
+    assert np.abs(np.concatenate([field.z for field in found.extrapolated])).max() < 4
+    assert {field.name for field in found.at_width} >= {"gram_variance", "kurtosis"}
+    assert len(set(found.at_width[0].index["time"])) == len(limit.times) - 1
     law = e.distances(limit)
     # A narrow network is no Gaussian.
     assert law.p_value.min() < 1e-3 and np.abs(law.covariance_z).max() < 4
@@ -47,15 +49,25 @@ def test_infinite_depth_is_compared_on_its_grid():
 def test_narrow_networks_are_not_described():
     net = DiffusionNetwork(depth=20, width=2, activation="swish", weight_variance=8.0)
     found = ft.compare(ft.solve(net, [2.0]), ft.simulate(net, [2.0], samples=4000))
-    assert found.verdict == "differs" and found.description == "does not describe"
-    assert found.left_out == "finite width"
+    assert found.verdict != "agrees" and found.description == "does not describe"
+    assert found.neglected == "finite width"
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_two_widths_separate_a_wrong_theory_from_finite_width(factor):
+    net = DiffusionNetwork(depth=10, width=10, activation="swish")
+    drawn = [ft.simulate(net.replace(width=N), Z, samples=20_000, seed=N) for N in (10, 20)]
+    theory = ft.solve(net.replace(weight_variance=factor, bias_variance=factor), Z)
+    found = ft.compare(replace(theory, network=net), drawn)
+    assert found.verdict == ("agrees" if factor == 1.0 else "disagrees")
+    assert ft.compare(replace(theory, network=net), drawn[0]).verdict != "agrees"
 
 
 def test_it_shows_itself():
     found = ft.compare(ft.solve(LINEAR, Z), ft.simulate(LINEAR, Z, samples=20))
-    assert len(found.plot().axes) == 3
-    assert "The theory agrees" in str(found) and "<td>" in found._repr_html_()
-    assert repr(found).startswith("DiffusionComparison(agrees, ")
+    assert len(found.plot().axes) == 3 * len(found.at_width)
+    assert "Is the theory right? Yes" in str(found) and "<td>" in found._repr_html_()
+    assert repr(found).startswith("Comparison(agrees, ")
 
 
 @pytest.mark.parametrize("name", ["found.npz", "found.nc"])
@@ -65,19 +77,16 @@ def test_files_tables_and_labels(tmp_path, name):
         ft.solve(net.replace(depth=None), Z), ft.simulate(net, Z, samples=20, method="gram")
     )
     found.save(tmp_path / name)
-    loaded = ft.DiffusionComparison.load(tmp_path / name)
+    loaded = ft.Comparison.load(tmp_path / name)
     assert str(loaded) == str(found) and loaded.rows == found.rows
-    assert len(found.rows) == 20 * (2 * 2 + 3 * 3)
-    place = {"quantity": "covariance", "alpha": 0, "beta": 1}
+    assert len(found.rows) == 2 * 20 * (2 * 2 + 3 * 3)
+    place = {"question": "width", "quantity": "covariance", "alpha": 0, "beta": 1}
     of_pair = [row["z"] for row in found.rows if place.items() <= row.items()]
-    np.testing.assert_array_equal(of_pair, found.profiles[1].z[:, 0, 1])
+    covariance = next(field for field in found.at_width if field.name == "covariance")
+    pair = (covariance.index["alpha"] == 0) & (covariance.index["beta"] == 1)
+    np.testing.assert_array_equal(of_pair, covariance.z[pair])
     labelled = found.to_xarray()
-    np.testing.assert_array_equal(
-        labelled.kurtosis_theory.sel(time=1.0), found.profiles[-1].theory[-1]
-    )
-    assert labelled.attrs["left_out"] == "finite depth" and "covariance_deviation" in labelled
-    with pytest.raises(ValueError, match="kind DiffusionComparison"):
-        ft.Comparison.load(tmp_path / name)
+    assert labelled.attrs["neglected"] == "finite depth" and "deviation" in labelled
 
 
 @pytest.mark.parametrize(
@@ -88,7 +97,7 @@ def test_files_tables_and_labels(tmp_path, name):
         ({"depth": 20}, Z, {}, "depth 10 in the theory, 20 in the simulation"),
         ({"bias_variance": 1.5}, Z, {}, "bias_variance 0.5 in the theory, 1.5 in the simulation"),
         ({"activation": "tanh"}, Z, {}, "activation linear in the theory, tanh in the simulation"),
-        ({}, Z, {"tolerance": 2}, "tolerance must be a number"),
+        ({}, Z, {"tolerance": 2}, "tolerance must be a number between 0 and 1"),
         ({}, Z, {"false_alarm": 0}, "false_alarm must be a number"),
         ({}, Z, {"tolerence": 0.1}, "tolerance"),
     ],

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.extrapolation import compare, extrapolation_weights
+from fieldtheory.montecarlo.comparison.extrapolation import compare
+from fieldtheory.montecarlo.comparison.measured import extrapolation_weights
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.numerics import solution as numbers

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.compared_field import Coefficient
+from fieldtheory.montecarlo.comparison.compared_field import Coefficient
 
 
 def coefficient(error, theory=(1.0, 2.0), remainder=(0.0, 0.0), simulation=None):

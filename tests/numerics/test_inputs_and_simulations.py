@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.extrapolation import extrapolation_weights
+from fieldtheory.montecarlo.comparison.measured import extrapolation_weights
 from tests.numerics.pair_examples import TWO, network
 from tests.tables import slow
 

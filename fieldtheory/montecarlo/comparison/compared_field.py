@@ -1,4 +1,4 @@
-"""One field of the solution compared with a simulation: deviations and verdicts of its entries.
+"""One field of the theory compared with a simulation: deviations and verdicts of its entries.
 
 The two kinds answer two questions. A `Coefficient` of 1/N is extrapolated over several widths and
 says whether the theory is right; an `AtWidth` is taken as simulated and says whether the theory
@@ -7,30 +7,31 @@ describes that width.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 AGREES, DISAGREES = "agrees", "disagrees"
 WITHIN, OFF = "within", "off"
-UNRESOLVED, UNTOLD, ZERO = "not resolved", "too noisy", "zero in both"
+UNRESOLVED, NOISY, ZERO = "not resolved", "too noisy", "zero in both"
+RIGHT, WIDTH = "right", "width"
 # The relative error that a tested value has to reveal: the value itself.
 COARSEST = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ComparedField(ABC):
-    """What both kinds have; all arrays are of shape (n,).
+class ComparedField:
+    """Arrays of shape (n,), an entry for every compared value.
 
     Parameters
     ----------
     name : str
-        Field of `Solution`.
-    index : dict of str to ndarray of int
-        Where the entries are: ``layer``, for covariances ``layer_``, for several inputs ``alpha``
-        and ``beta``, for two pairs of inputs ``gamma`` and ``delta``. Layers count from 0, inputs
-        from 1; L + 1 is the output.
+        Field of the solution.
+    index : dict of str to ndarray
+        Where the entries are: ``layer`` or ``time``, for covariances of two layers ``layer_``, for
+        several inputs ``alpha`` and ``beta``, for two pairs of inputs ``gamma`` and ``delta``.
+        Layers and inputs count from 0; layer L + 1 is the output.
     order : int
         Power of 1/N of the theory.
     theory, simulation, error : ndarray
@@ -42,6 +43,8 @@ class ComparedField(ABC):
         Largest |z| that counts as chance.
     """
 
+    question: ClassVar[str]
+
     name: str
     index: dict[str, np.ndarray]
     order: int
@@ -50,16 +53,6 @@ class ComparedField(ABC):
     error: np.ndarray
     size: np.ndarray
     threshold: float
-
-    @property
-    @abstractmethod
-    def verdicts(self) -> np.ndarray:
-        """One word on every entry."""
-
-    @property
-    @abstractmethod
-    def worst(self) -> int:
-        """The entry that decides."""
 
     @property
     def z(self) -> np.ndarray:
@@ -73,23 +66,39 @@ class ComparedField(ABC):
 
     def place(self, entry: int) -> str:
         """Where an entry is, in words."""
-        found = {name: int(values[entry]) for name, values in self.index.items()}
-        words = [f"layer {found['layer']}"] if "layer" in found else []
-        if "layer_" in found:
-            words = [f"layers {found['layer']}, {found['layer_']}"]
-        if "alpha" in found:
-            words.append(f"inputs {found['alpha']}, {found['beta']}")
-        if "gamma" in found:
-            words[-1] += f" and {found['gamma']}, {found['delta']}"
+        at = {name: values[entry] for name, values in self.index.items()}
+        words = [f"t = {at['time']:.4g}"] if "time" in at else []
+        if "layer" in at:
+            pair = "layer_" in at
+            words = [f"layers {at['layer']}, {at['layer_']}" if pair else f"layer {at['layer']}"]
+        if "alpha" in at:
+            inputs = f"inputs {at['alpha']}, {at['beta']}"
+            words.append(inputs + (f" and {at['gamma']}, {at['delta']}" if "gamma" in at else ""))
         return ", ".join(words)
 
+    def columns(self) -> dict[str, Any]:
+        """The entries as columns of a table."""
+        count = len(self.theory)
+        texts = {"question": self.question, "quantity": self.name, "order": self.order}
+        return {
+            **{name: np.repeat(value, count) for name, value in texts.items()},
+            **self.index,
+            **{name: getattr(self, name) for name in ("theory", "simulation", "error", "size")},
+            **{"deviation": self.deviation, "z": self.z, "verdict": self.verdicts},
+        }
+
     def _scores(self, theory: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return (self.simulation - theory) / self.error
+        difference = self.simulation - theory
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(difference == 0, 0.0, difference / self.error)
 
     def _relative(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(values == 0, 0.0, values / self.size)
+
+    # A kind says which verdicts its entries have, and which entry decides.
+    verdicts: ClassVar[Any]
+    worst: ClassVar[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,27 +110,29 @@ class Coefficient(ComparedField):
     Parameters
     ----------
     remainder : ndarray
-        Size of the terms in 1/N that the simulation has and the theory has not.
+        Size of the terms that the simulation has and the theory has not; infinite if unknown.
     **others
         As for `ComparedField`.
     """
 
+    question = RIGHT
     remainder: np.ndarray
 
     @property
-    def verdicts(self) -> np.ndarray:
-        """On every entry: "agrees", "disagrees", or "not resolved" if left out terms may be it.
+    def verdicts(self) -> np.ndarray:  # type: ignore[override]
+        """On every entry: "agrees", "disagrees", or "not resolved" if neglected terms may be it.
 
         "too noisy" is what would agree as well if it were off by ``COARSEST``, and "zero in both" a
         quantity that is 0 in the theory and within chance in the simulation.
         """
         excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
-        agrees = np.where(self.more_networks > 1, UNTOLD, AGREES if self.size.any() else ZERO)
-        return np.select([excess <= 0, excess <= self.remainder], [agrees, UNRESOLVED], DISAGREES)
+        agrees = np.where(self.more_networks > 1, NOISY, AGREES if self.size.any() else ZERO)
+        cases = [np.isinf(self.remainder), excess <= 0, excess <= self.remainder]
+        return np.select(cases, [UNRESOLVED, agrees, UNRESOLVED], DISAGREES)
 
     @property
     def more_networks(self) -> np.ndarray:
-        """How many times as many networks tell an entry apart, from 1/√samples; below 1 fewer do.
+        """Factor by which more networks tell an entry from 0, from 1/√samples; below 1 fewer do.
 
         Infinite where the terms that are left out hide it. What is 0 has to show a fault of the
         size of the largest entry; where all are 0 there is no relative fault to show.
@@ -129,11 +140,11 @@ class Coefficient(ComparedField):
         size = np.where(self.size > 0, self.size, self.size.max(initial=0.0))
         chance, left = self.threshold * self.error, COARSEST * size - self.remainder
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.where(left > 0, (chance / left) ** 2, np.inf)
-        return np.where(size > 0, found, 0.0)
+            factor = np.where(left > 0, (chance / left) ** 2, np.inf)
+        return np.where(size > 0, factor, 0.0)
 
     @property
-    def worst(self) -> int:
+    def worst(self) -> int:  # type: ignore[override]
         """The entry with the largest |z| among those of the worst verdict."""
         return _worst(self.verdicts, (UNRESOLVED, DISAGREES), np.abs(self.z))
 
@@ -143,10 +154,14 @@ class Coefficient(ComparedField):
 
         A covariance that is small against the variances shows little of it.
         """
-        shown = self.threshold * self.error + self.remainder
-        relative = np.full(len(shown), np.inf)
-        np.divide(shown, np.abs(self.theory), out=relative, where=self.theory != 0)
+        visible = self.threshold * self.error + self.remainder
+        relative = np.full(len(visible), np.inf)
+        np.divide(visible, np.abs(self.theory), out=relative, where=self.theory != 0)
         return float(relative.min())
+
+    def columns(self) -> dict[str, Any]:
+        """The entries as columns of a table."""
+        return super().columns() | {"remainder": self.remainder}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,19 +179,20 @@ class AtWidth(ComparedField):
         As for `ComparedField`.
     """
 
+    question = WIDTH
     tolerance: float
-    with_next: dict[int, np.ndarray]
+    with_next: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
-    def verdicts(self) -> np.ndarray:
+    def verdicts(self) -> np.ndarray:  # type: ignore[override]
         """On every entry: "within" the tolerance, "off", or "not resolved" for its error."""
         deviation = np.abs(self.deviation)
         chance = self.threshold * self._relative(self.error)
-        found = [deviation + chance <= self.tolerance, deviation - chance > self.tolerance]
-        return np.select(found, [WITHIN, OFF], UNRESOLVED)
+        cases = [deviation + chance <= self.tolerance, deviation - chance > self.tolerance]
+        return np.select(cases, [WITHIN, OFF], UNRESOLVED)
 
     @property
-    def worst(self) -> int:
+    def worst(self) -> int:  # type: ignore[override]
         """The entry that deviates most, of those that are off the one that is so most surely."""
         verdicts, deviation = self.verdicts, np.abs(self.deviation)
         sure = deviation - self.threshold * self._relative(self.error)
@@ -187,6 +203,15 @@ class AtWidth(ComparedField):
         theory = self.with_next[power]
         deviation = self._relative(self.simulation - theory)
         return {"theory": theory, "deviation": deviation, "z": self._scores(theory)}
+
+    def columns(self) -> dict[str, Any]:
+        """The entries as columns of a table."""
+        orders = {
+            f"{key}_to_order_{power}": values
+            for power in self.with_next
+            for key, values in self.next_order(power).items()
+        }
+        return super().columns() | orders
 
 
 def _worst(verdicts: np.ndarray, grave: tuple[str, str], by: np.ndarray) -> int:

@@ -1,0 +1,1 @@
+"""Theory held against simulation: one comparison for every family of networks."""

@@ -1,0 +1,299 @@
+"""The fields of a `Solution` that simulations measure, with the size of what theory neglects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fieldtheory.montecarlo.comparison.measured import Measured
+from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.symmetric_matrices import unpacked
+
+# Most averages of four signals that are computed unasked.
+_MOST_AVERAGES = 20_000
+
+
+class _Simulated(NamedTuple):
+    """A field, the simulations that have it, and its name there.
+
+    ``across``: whether they have it for two different pairs of inputs.
+    """
+
+    field: Field
+    simulations: list[Any]
+    name: str
+    across: bool
+
+
+def computes_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
+    """Whether `compare` computes the fluctuations of several inputs if the solution has not.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.ResidualNetwork(depth=20)
+    >>> computes_fluctuations(net, inputs=3), computes_fluctuations(net, inputs=4)
+    (True, False)
+    """
+    return _averages(network, inputs) <= _MOST_AVERAGES
+
+
+def _averages(network: LayeredNetwork, inputs: int) -> int:
+    return ((network.depth + 1) * inputs * (inputs + 1) // 2) ** 2
+
+
+def measured_fields(
+    solution: Solution, ensembles: list[Ensemble], responses: list[SimulatedResponse]
+) -> tuple[list[Measured], tuple[str, ...]]:
+    """The fields that are compared, and those that are not, each with the reason."""
+    reasons = _reasons_against(solution)
+    variances = _relative_variances(ensembles[0]) * ensembles[0].network.width
+    selected = list(_simulated_fields(solution, ensembles, responses, reasons))
+    measured = [_measured(solution, each, reasons, variances) for each in selected]
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    omitted = [f"{', '.join(of_one)} ({reason})" for reason, of_one in names.items()]
+    own = [each.field.name for each in selected if _is_of_pairs(each.field) and not each.across]
+    if own and solution.input_kernel.ndim:
+        omitted.append(
+            f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
+        )
+    return measured, tuple(omitted)
+
+
+def _is_of_pairs(field: Field) -> bool:
+    return field.of_inputs == ("pair", "pair_")
+
+
+def _simulated_fields(
+    solution: Solution,
+    ensembles: list[Ensemble],
+    responses: list[SimulatedResponse],
+    reasons: dict[str, str],
+) -> Iterator[_Simulated]:
+    kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": responses}
+    matrix = solution.input_kernel.ndim > 0
+    for kind, simulations in kinds.items():
+        for field in FIELDS.values():
+            by, _, name = field.simulated.partition(".")
+            if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
+                continue
+            across = field.simulated_across.partition(".")[2] if matrix else ""
+            if across and all(getattr(s, across) is not None for s in simulations):
+                yield _Simulated(field, simulations, across, True)
+            elif type(simulations[0]).table[name].dims == field.dims and all(
+                getattr(s, name) is not None for s in simulations
+            ):
+                yield _Simulated(field, simulations, name, False)
+
+
+def _reasons_against(solution: Solution) -> dict[str, str]:
+    """Why fluctuations that simulations show are not there; those that can be are computed."""
+    matrix = solution.input_kernel.ndim > 0
+    reasons: dict[str, str] = {}
+    count = _averages(solution.network, solution.inputs)
+    for field in FIELDS.values():
+        fluctuates = field.order > 0 or "pair" in field.of_inputs
+        measured = field.simulated.startswith("Ensemble") or field.corrects
+        defined = field.defined(matrix) and field.loops <= solution.order
+        source = field.sum_of or field.name
+        if not (fluctuates and measured and defined) or source in vars(solution):
+            continue
+        if source in reasons:
+            reasons[field.name] = reasons[source]
+            continue
+        if matrix and count > _MOST_AVERAGES:
+            reasons[field.name] = (
+                f"{count} averages of four signals, more than {_MOST_AVERAGES}; to include them, "
+                "ask the solution for them before"
+            )
+            continue
+        try:
+            getattr(solution, field.name)
+        except (ArithmeticError, ValueError) as error:
+            reasons[field.name] = str(error)
+    return reasons
+
+
+def _measured(
+    solution: Solution, simulated: _Simulated, reasons: dict[str, str], variances: np.ndarray
+) -> Measured:
+    """``variances`` are N times the relative variances of the kernels, (L+2,)."""
+    field, width = simulated.field, float(solution.network.width)
+    theory = _values(solution, field, simulated.across)
+    size = _size(solution, field, simulated.across, theory)
+    widths = np.array([s.network.width for s in simulated.simulations], dtype=float)
+    spreads = [variances / N for N in widths]
+    values, errors = (
+        [_diagonal_of_pairs(getattr(s, key), simulated.across) for s in simulated.simulations]
+        for key in (simulated.name, f"{simulated.name}_error")
+    )
+    index, distinct = _places(solution, field, simulated.across, theory)
+    orders = {
+        row.order: (row.name, _values(solution, row, simulated.across))
+        for row in _next_orders(solution, field, reasons)
+    }
+    remainder = partial(_remainder, solution, field, size, spreads, variances / width)
+    return Measured(
+        field, theory, values, errors, widths, width, size, remainder, index, distinct, orders
+    )
+
+
+def _values(solution: Solution, field: Field, across: bool) -> np.ndarray:
+    """The field as simulations have it: if not ``across``, of every pair of inputs with itself."""
+    values = np.asarray(getattr(solution, field.name))
+    if solution.input_kernel.ndim and not across and _is_of_pairs(field):
+        return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
+    return values
+
+
+def _diagonal_of_pairs(values: np.ndarray, across: bool) -> np.ndarray:
+    """Matrices of four inputs as those of two pairs α <= β."""
+    if not across:
+        return np.asarray(values)
+    first, second = np.triu_indices(values.shape[-1])
+    return values[..., first, second, :, :][..., first, second]
+
+
+def _places(
+    solution: Solution, field: Field, across: bool, theory: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The layers and inputs of all entries, and which entries differ by more than symmetry."""
+    axes = np.indices(theory.shape)
+    names = [dim.removeprefix("hidden_") for dim in field.dims]
+    index = dict(zip(names, axes, strict=False))
+    distinct = np.ones(theory.shape, dtype=bool)
+    if len(names) > 1:
+        distinct &= axes[0] <= axes[1]
+    if solution.input_kernel.ndim == 0:
+        return index, distinct
+    ordered = axes[-2] <= axes[-1]
+    if across and len(names) > 1:
+        # Of two layers, each pair of inputs in one may come with each in the other.
+        ordered |= axes[0] != axes[1]
+    places = axes[-2:]
+    if across:
+        pairs = np.stack(np.triu_indices(solution.inputs))
+        places = np.concatenate([pairs[:, axes[-2]], pairs[:, axes[-1]]])
+    index |= dict(zip(("alpha", "beta", "gamma", "delta"), places, strict=False))
+    return index, distinct & ordered
+
+
+def _next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> list[Field]:
+    """The rows that are the next orders of a field, by their power of 1/N."""
+    matrix = solution.input_kernel.ndim > 0
+    shapes = [field.dims_for(matrix)]
+    if not matrix:
+        shapes.append(field.dims[:1])
+    rows = [
+        row
+        for row in FIELDS.values()
+        if row.corrects == field.name and row.dims_for(matrix) in shapes
+        if row.loops <= solution.order and row.defined(matrix) and row.name not in reasons
+    ]
+    return sorted(rows, key=lambda row: row.order)
+
+
+def _relative_variances(ensemble: Ensemble) -> np.ndarray:
+    """ε_l, the largest relative variance of the kernels of the hidden layers before l, (L+2,).
+
+    Relative to the variances of the inputs: Var C_αβ / (C_αα C_ββ), likewise for K. Layer 1 has no
+    kernels before it that fluctuate, so its averages are exact at any width.
+    """
+    layers = np.arange(len(ensemble.mean))
+    largest = np.zeros(len(layers))
+    for mean, covariance in (
+        (ensemble.mean, ensemble.covariance),
+        (ensemble.kernel_mean, ensemble.kernel_covariance),
+    ):
+        variance = covariance[layers, layers]
+        size = _kernel_sizes(mean, ensemble.input_kernel.ndim > 0) ** 2
+        relative = np.divide(variance, size, out=np.zeros_like(variance), where=size > 0)
+        largest = np.maximum(largest, relative.reshape(len(layers), -1).max(axis=1))
+    return np.concatenate([[0.0], np.maximum.accumulate(largest)[:-1]])
+
+
+def _size(solution: Solution, field: Field, across: bool, values: np.ndarray) -> np.ndarray:
+    """To what deviations are relative.
+
+    √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, √(V_pp V_qq) for the vertex of
+    two pairs of inputs, else the size of the field.
+    """
+    if across:
+        own = np.diagonal(values, axis1=-2, axis2=-1)
+        if len(field.dims) > 1:
+            spread = np.sqrt(np.maximum(np.diagonal(own).T, 0.0))
+            return spread[:, None, :, None] * spread[:, None, :]
+        spread = np.sqrt(np.abs(own))
+        return spread[..., :, None] * spread[..., None, :]
+    if len(field.dims) > 1:
+        spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
+        return spread[:, None] * spread
+    if field.of_kernels:
+        return _kernel_sizes(values, solution.input_kernel.ndim > 0)
+    return np.abs(values)
+
+
+def _remainder(
+    solution: Solution,
+    field: Field,
+    size: np.ndarray,
+    spreads: list[np.ndarray],
+    own: np.ndarray,
+    order: int,
+) -> np.ndarray:
+    """The size of what the coefficient of N^-order of an extrapolation over k widths leaves out.
+
+    With q = q_0 + q_1/N + ..., the polynomial through the values at k widths has the coefficients
+    q_j up to q_k e_{k-j}(1/N_1, ..., 1/N_k), the elementary symmetric polynomial; for j = 0 that is
+    the product of all 1/N_i. q_k/N^k is taken as (n ε)^k times the size of the field, where n is
+    the number of gains a_l M' that are multiplied in a response, and 1 otherwise. ``spreads`` are
+    the ε_l of every width, ``own`` those of the width of the solution.
+    """
+    k, epsilon = len(spreads), np.zeros_like(own)
+    for chosen in combinations(spreads, k - order):
+        epsilon = epsilon + own**order * np.prod(chosen, axis=0)
+    if len(field.dims) > 1:
+        return _broadcast(np.maximum(epsilon[:, None], epsilon), size) * size
+    epsilon = _broadcast(epsilon[: len(size)], size) if field.dims else epsilon[-1]
+    if field.simulated.startswith("SimulatedResponse"):
+        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** k
+    return epsilon * size
+
+
+def _gains(solution: Solution) -> dict[str, np.ndarray]:
+    """The number of gains in every response, each counted with its share in the factor it is in.
+
+    χ^(l) is a product of factors γ_k² + gain_k, in which gain_k has the share η^(k)/χ^(k).
+    """
+    eta, chi = solution.residual_response, solution.response
+    share = np.divide(np.abs(eta), np.abs(chi), out=np.ones_like(eta), where=chi != 0)
+    share[0] = 0.0
+    total = np.cumsum(share, axis=0)
+    before = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
+    return {
+        "residual_response": 1 + before,
+        "response": total,
+        "output_response": 1 + total[-1],
+    }
+
+
+def _kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:
+    """√(K_αα K_ββ) for every pair of inputs; K itself for one input."""
+    if not matrix:
+        return np.abs(kernels)
+    own = np.sqrt(np.maximum(np.diagonal(kernels, axis1=-2, axis2=-1), 0.0))
+    return own[..., :, None] * own[..., None, :]
+
+
+def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:
+    return layers.reshape(*layers.shape, *[1] * (field.ndim - layers.ndim))
