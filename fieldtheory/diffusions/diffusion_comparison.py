@@ -77,8 +77,10 @@ def compare_diffusion(
     >>> compare_diffusion(ft.solve(net, [0.5, 1.0]), e)
     Comparison(agrees, describes width 200, widths=(200,))
     """
-    ensembles = list(ensemble) if isinstance(ensemble, list | tuple) else [ensemble]
-    for each in ensembles or [ensemble]:
+    ensembles: list[Any] = list(ensemble) if isinstance(ensemble, list | tuple) else [ensemble]
+    if not ensembles:
+        raise ValueError("ensemble must be a DiffusionEnsemble or a sequence of them, got none")
+    for each in ensembles:
         _check(solution, each)
     ensembles.sort(key=lambda e: e.network.width)
     widths = tuple(e.network.width for e in ensembles)
