@@ -93,7 +93,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     (True, array([0.0101, 0.014 ]))
     """
 
-    table = DIFFUSION_FIELDS | GRAM_ERROR
+    table = {**DIFFUSION_FIELDS, **GRAM_ERROR}  # noqa: RUF012
     settings = {"parts": int}  # noqa: RUF012
 
     network: DiffusionNetwork

@@ -79,9 +79,10 @@ class ComparedField:
     def columns(self) -> dict[str, Any]:
         """The entries as columns of a table."""
         count = len(self.theory)
-        texts = {"question": self.question, "quantity": self.name, "order": self.order}
+        heads: dict[str, Any] = {"question": self.question, "quantity": self.name}
+        heads["order"] = self.order
         return {
-            **{name: np.repeat(value, count) for name, value in texts.items()},
+            **{name: np.repeat(value, count) for name, value in heads.items()},
             **self.index,
             **{name: getattr(self, name) for name in ("theory", "simulation", "error", "size")},
             **{"deviation": self.deviation, "z": self.z, "verdict": self.verdicts},
@@ -119,7 +120,7 @@ class Coefficient(ComparedField):
     remainder: np.ndarray
 
     @property
-    def verdicts(self) -> np.ndarray:  # type: ignore[override]
+    def verdicts(self) -> np.ndarray:
         """On every entry: "agrees", "disagrees", or "not resolved" if neglected terms may be it.
 
         "too noisy" is what would agree as well if it were off by ``COARSEST``, and "zero in both" a
@@ -144,7 +145,7 @@ class Coefficient(ComparedField):
         return np.where(size > 0, factor, 0.0)
 
     @property
-    def worst(self) -> int:  # type: ignore[override]
+    def worst(self) -> int:
         """The entry with the largest |z| among those of the worst verdict."""
         return _worst(self.verdicts, (UNRESOLVED, DISAGREES), np.abs(self.z))
 
@@ -184,7 +185,7 @@ class AtWidth(ComparedField):
     with_next: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
-    def verdicts(self) -> np.ndarray:  # type: ignore[override]
+    def verdicts(self) -> np.ndarray:
         """On every entry: "within" the tolerance, "off", or "not resolved" for its error."""
         deviation = np.abs(self.deviation)
         chance = self.threshold * self._relative(self.error)
@@ -192,7 +193,7 @@ class AtWidth(ComparedField):
         return np.select(cases, [WITHIN, OFF], UNRESOLVED)
 
     @property
-    def worst(self) -> int:  # type: ignore[override]
+    def worst(self) -> int:
         """The entry that deviates most, of those that are off the one that is so most surely."""
         verdicts, deviation = self.verdicts, np.abs(self.deviation)
         sure = deviation - self.threshold * self._relative(self.error)

@@ -172,7 +172,9 @@ def comparison_of(
     """
     extrapolated = _with_values(entries for each in measured for entries in coefficients(each))
     raw = _with_values(
-        at_width(each, which) for each in measured for which in np.flatnonzero(each.widths == width)
+        at_width(each, which)
+        for each in measured
+        for which in np.flatnonzero(each.widths == width).tolist()
     )
     if not extrapolated or not raw:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
@@ -186,8 +188,9 @@ def comparison_of(
     if zeros:
         not_compared = (*not_compared, f"{', '.join(zeros)} (zero in theory and simulation)")
     freedom = batches - 1
-    right = {"threshold": _threshold(extrapolated, false_alarm, freedom)}
-    described = {"threshold": _threshold(raw, false_alarm, freedom), "tolerance": tolerance}
+    right: dict[str, Any] = {"threshold": _threshold(extrapolated, false_alarm, freedom)}
+    described: dict[str, Any] = {"threshold": _threshold(raw, false_alarm, freedom)}
+    described["tolerance"] = tolerance
     return Comparison(
         tuple(Coefficient(**entries, **right) for entries in extrapolated),
         tuple(AtWidth(**entries, **described) for entries in raw),

@@ -95,7 +95,7 @@ def at_width(measured: Measured, which: int) -> dict[str, Any]:
             term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
         orders[order] = total = total + term * ratio**order
     size = measured.size * ratio**field.order
-    parts = {"error": measured.errors[which], "size": size, **orders}
+    parts: dict[Any, Any] = {"error": measured.errors[which], "size": size, **orders}
     entries = _entries(measured, theory, [measured.values[which]], parts)
     if not field.decides:
         # What is 0, such as the vertex of the inputs, has no relative deviation.

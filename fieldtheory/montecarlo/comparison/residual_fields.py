@@ -168,7 +168,7 @@ def _places(
     solution: Solution, field: Field, across: bool, theory: np.ndarray
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The layers and inputs of all entries, and which entries differ by more than symmetry."""
-    axes = np.indices(theory.shape)
+    axes: Any = np.indices(theory.shape)
     names = [dim.removeprefix("hidden_") for dim in field.dims]
     index = dict(zip(names, axes, strict=False))
     distinct = np.ones(theory.shape, dtype=bool)
