@@ -152,8 +152,8 @@ def _rows(node: AverageNode, backend: str) -> Iterator[ExplainedAverage]:
     if not parts:
         yield _row(node, "closed form", "nothing is left to average", notes)
     for part in parts:
-        found = resolve(part, backend, {})
-        yield _row(part, found.name, found.reason, [*notes, *found.simplifications])
+        rule = resolve(part, backend, {})
+        yield _row(part, rule.name, rule.reason, [*notes, *rule.simplifications])
 
 
 def _row(node: AverageNode, rule: str, reason: str, notes: list[str]) -> ExplainedAverage:

@@ -110,15 +110,15 @@ def averaged(node: AverageNode) -> tuple[Callable, list[sp.Expr]]:
         permutations(range(size)), key=lambda o: sorted(map(sp.default_sort_key, renamed(o)))
     )
     parameters = set().union(*(F.free_symbols for F in integrands)) - set(variables)
-    rest = sorted(parameters, key=sp.default_sort_key)
+    ordered = sorted(parameters, key=sp.default_sort_key)
     expression = type(node)(
         *renamed(order),
         [_variable(i) for i in range(size)],
         sp.Matrix(size, size, lambda i, j: _covariance(min(i, j), max(i, j))),
     )
-    symbols = (*(_covariance(i, j) for i, j in indices), *rest)
+    symbols = (*(_covariance(i, j) for i, j in indices), *ordered)
     values = [K[order[i], order[j]] for i, j in indices]
-    return _differentiable(expression, symbols), [*values, *rest]
+    return _differentiable(expression, symbols), [*values, *ordered]
 
 
 def _arrays(values: Sequence[Any]) -> list:
@@ -214,10 +214,10 @@ def _determinant(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
     import jax.numpy as jnp
 
     (a, a_low), (b, b_low), (c, c_low) = map(_halves, (K_xx, K_yy, K_xy))
-    mixed, rest = _sum(a * b_low, a_low * b)
+    mixed, remainder = _sum(a * b_low, a_low * b)
     mixed, more = _sum(mixed, -2 * c * c_low)
-    rest = rest + more + (a_low * b_low - c_low * c_low)
-    return jnp.maximum((a * b - c * c + mixed) + rest, 0.0)
+    remainder = remainder + more + (a_low * b_low - c_low * c_low)
+    return jnp.maximum((a * b - c * c + mixed) + remainder, 0.0)
 
 
 def _sum(x: Any, y: Any) -> tuple[Any, Any]:

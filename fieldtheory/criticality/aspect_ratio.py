@@ -65,8 +65,8 @@ def optimal_aspect_ratio(
     best = _best(outputs)
     nu = np.asarray(vertex_slope(activation, skip_scale, closure))
     with np.errstate(divide="ignore"):
-        found = best / nu
-    return float(found) if found.ndim == 0 else found
+        ratios = best / nu
+    return float(ratios) if ratios.ndim == 0 else ratios
 
 
 @named_arguments
@@ -141,10 +141,10 @@ def _largest(phi: Activation, closure: bool) -> tuple[float, float]:
     index = int(values.argmax())
     if index == 0:
         return 0.0, float(values[0])
-    found = optimize.minimize_scalar(
+    optimum = optimize.minimize_scalar(
         lambda gamma: -float(vertex_slope(phi, float(gamma), closure)),
         bounds=(_GRID[index - 1], _GRID[index + 1]),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return float(found.x), float(-found.fun)
+    return float(optimum.x), float(-optimum.fun)

@@ -62,14 +62,14 @@ def _derivatives(averages: LayerFunctions, K: np.ndarray, pairs: tuple[Any, ...]
     """∂⟨φ_αφ_β⟩/∂K_γδ, an entry of K and its transpose as one variable."""
     first, second = pairs
     own, other = np.nonzero(first == second)[0], np.nonzero(first != second)[0]
-    found = np.zeros((len(first),) * 2)
-    found[own, own] = averages.susceptibility(K[first[own], first[own]])
+    derivatives = np.zeros((len(first),) * 2)
+    derivatives[own, own] = averages.susceptibility(K[first[own], first[own]])
     a, b = first[other], second[other]
     x, y, both = K[a, a], K[b, b], K[a, b]
-    found[other, other] = averages.covariance_susceptibility(x, y, both)
-    found[other, own[a]] = averages.cross_susceptibility(x, y, both)
-    found[other, own[b]] = averages.cross_susceptibility(y, x, both)
-    return found
+    derivatives[other, other] = averages.covariance_susceptibility(x, y, both)
+    derivatives[other, own[a]] = averages.cross_susceptibility(x, y, both)
+    derivatives[other, own[b]] = averages.cross_susceptibility(y, x, both)
+    return derivatives
 
 
 def _products(K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:

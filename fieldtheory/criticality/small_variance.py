@@ -123,7 +123,7 @@ def scale_of(activation: Activation) -> float:
     """
     import mpmath as mp
 
-    phi, found = sp.lambdify(h, activation.expression, "mpmath"), [np.inf]
+    phi, distances = sp.lambdify(h, activation.expression, "mpmath"), [np.inf]
     with mp.workdps(_DIGITS):
         for side in (1, -1):
             values = [phi(side * mp.mpf(2) ** power) for power in _POWERS_OF_TWO]
@@ -131,9 +131,9 @@ def scale_of(activation: Activation) -> float:
             ratios = [after / before if before else mp.inf for before, after in pairwise(steps)]
             for power, ratio in zip(_POWERS_OF_TWO, ratios, strict=False):
                 if abs(ratio - ratios[0]) > _LEAVES * abs(ratios[0]):
-                    found.append(2.0 ** (power + 2))
+                    distances.append(2.0 ** (power + 2))
                     break
-    return min(found) if np.isfinite(min(found)) else 1.0
+    return min(distances) if np.isfinite(min(distances)) else 1.0
 
 
 def variances_around_scale(activation: Activation) -> np.ndarray:
@@ -145,7 +145,7 @@ def variances_around_scale(activation: Activation) -> np.ndarray:
 
 def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:
     """The coefficients of t, t², t³ of a function of t > 0 that vanishes at zero."""
-    found: list[sp.Expr] = []
+    coefficients: list[sp.Expr] = []
     derivative = side
     for order in range(1, _ORDER + 1):
         derivative = derivative.diff(_t)
@@ -155,16 +155,16 @@ def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:
         if not value.is_finite:
             raise ValueError(f"{name} has no derivative of order {order} on one side of h = 0")
         exact = sp.nsimplify(value, rational=True) if value.has(sp.Float) else sp.simplify(value)
-        found.append(exact / sp.factorial(order))
-    return tuple(found)
+        coefficients.append(exact / sp.factorial(order))
+    return tuple(coefficients)
 
 
 def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr]) -> bool:
     """Whether φ(t) = a_+ t and φ(−t) = −a_− t for every t > 0."""
     for sign, slope in zip((1, -1), slopes, strict=True):
-        rest = activation.expression.subs(h, sign * _t) - sign * slope * _t
-        numbers = [abs(complex(rest.subs(_t, t))) / t for t in (0.01, 0.7, 3.0, 40.0, 1e6)]
-        if max(numbers) > _ROUNDING or sp.simplify(rest) != 0:
+        remainder = activation.expression.subs(h, sign * _t) - sign * slope * _t
+        numbers = [abs(complex(remainder.subs(_t, t))) / t for t in (0.01, 0.7, 3.0, 40.0, 1e6)]
+        if max(numbers) > _ROUNDING or sp.simplify(remainder) != 0:
             return False
     return True
 
@@ -172,6 +172,6 @@ def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr])
 def _sign_of_bend(activation: Activation, moment: float) -> sp.Expr:
     """The sign of M(K) − A_2 K where it first differs from rounding, 0 if nowhere."""
     K = scale_of(activation) ** 2 * _COMPARED
-    rest = layer_functions(activation).second_moment(K) / (moment * K) - 1
-    (apart,) = np.nonzero(np.abs(rest) > _ROUNDING)
-    return sp.Integer(int(np.sign(rest[apart[0]]))) if len(apart) else sp.S.Zero
+    remainder = layer_functions(activation).second_moment(K) / (moment * K) - 1
+    (beyond,) = np.nonzero(np.abs(remainder) > _ROUNDING)
+    return sp.Integer(int(np.sign(remainder[beyond[0]]))) if len(beyond) else sp.S.Zero

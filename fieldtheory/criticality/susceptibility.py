@@ -138,18 +138,18 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
     layers = _single(checked_network(network))
     averages = network_functions(network)
     change = _slope_change(averages.averages)
-    found = np.empty((network.depth + 1, 3))
-    found[0] = start
-    found[:, 0] = variances(network, start[0])[1][:-1]
+    kernels = np.empty((network.depth + 1, 3))
+    kernels[0] = start
+    kernels[:, 0] = variances(network, start[0])[1][:-1]
     for l in range(1, network.depth + 1):
-        K, parallel, distance = found[l - 1]
+        K, parallel, distance = kernels[l - 1]
         gain, skip = layers.weights[l], layers.skips[l]
         slope = gain * averages.covariance_susceptibility(K, K, K)
         bend = gain * change(K) / 2
-        found[l, 1] = add_skip(skip, parallel, gain * averages.susceptibility(K) * parallel)
-        found[l, 2] = add_skip(skip, distance, slope * distance + bend * parallel**2)
-        require_finite("a component of the kernel", found[l], l)
-    return found
+        kernels[l, 1] = add_skip(skip, parallel, gain * averages.susceptibility(K) * parallel)
+        kernels[l, 2] = add_skip(skip, distance, slope * distance + bend * parallel**2)
+        require_finite("a component of the kernel", kernels[l], l)
+    return kernels
 
 
 @named_arguments
@@ -199,7 +199,7 @@ def _single(network: LayeredNetwork) -> LayerCoefficients:
 
 
 def _positive(name: str, value: Any) -> np.ndarray:
-    found = validation.finite_array(name, value)
-    if (found <= 0).any():
-        raise ValueError(f"{name} must be > 0, got {float(found.min())!r}")
-    return found
+    values = validation.finite_array(name, value)
+    if (values <= 0).any():
+        raise ValueError(f"{name} must be > 0, got {float(values.min())!r}")
+    return values

@@ -78,8 +78,8 @@ def vertex_slope(activation: Any, skip_scale: Any, closure: bool = False) -> Any
         outside = float(gamma[np.abs(gamma) > 1][0])
         raise ValueError(f"skip_scale must be a number from -1 to 1, got {outside!r}")
     averages, kernel, share = _fixed_point(as_activation(activation))
-    found = [share * _growth(averages, kernel, float(g), closure) for g in gamma.ravel()]
-    return found[0] if gamma.ndim == 0 else np.reshape(found, gamma.shape)
+    slopes = [share * _growth(averages, kernel, float(g), closure) for g in gamma.ravel()]
+    return slopes[0] if gamma.ndim == 0 else np.reshape(slopes, gamma.shape)
 
 
 @named_arguments

@@ -89,8 +89,8 @@ def _of_classes(
     printed = [str(label) for label in present]
     for label in wanted:
         if label not in printed:
-            shown = ", ".join(printed[:20]) + (", ..." if len(printed) > 20 else "")
-            raise ValueError(f"classes must be among {shown} for {source}, got {label!r}")
+            listed = ", ".join(printed[:20]) + (", ..." if len(printed) > 20 else "")
+            raise ValueError(f"classes must be among {listed} for {source}, got {label!r}")
     if count is not None and count % len(wanted):
         raise ValueError(f"count must be a multiple of {len(wanted)}, the classes, got {count}")
     kept = []

@@ -184,13 +184,13 @@ def _numbers(row: list[str], separator: str, where: str) -> NDArray[np.float64]:
     if "_" not in "".join(row):
         with suppress(ValueError):
             return np.array(row, dtype=float)
-    found = []
+    numbers = []
     for cell in row:
         number = _number(cell, separator)
         if number is None:
             raise ValueError(f"{where}: {_not_a_number(cell)}")
-        found.append(number[0])
-    return np.array(found)
+        numbers.append(number[0])
+    return np.array(numbers)
 
 
 def _number(cell: str, separator: str) -> tuple[float] | None:
@@ -221,11 +221,11 @@ def _label_column(header: list[str], where: str) -> int | None:
             f"{where}: column {header.index('') + 1} has no name in the header; "
             "name it, or leave out a column of row numbers"
         )
-    found = [i for i, name in enumerate(header) if name in LABEL_NAMES]
-    if len(found) > 1:
-        names = ", ".join(header[i] for i in found)
+    columns = [i for i, name in enumerate(header) if name in LABEL_NAMES]
+    if len(columns) > 1:
+        names = ", ".join(header[i] for i in columns)
         raise ValueError(f"{where}: several label columns ({names}), must be at most one")
-    return found[0] if found else None
+    return columns[0] if columns else None
 
 
 def _tidy_labels(labels: NDArray[Any], path: Path) -> NDArray[Any]:
@@ -246,9 +246,9 @@ def _whole(label: str) -> int | None:
     """The integer that a label is, exactly; None if it is something else."""
     if label in ("True", "False"):
         return int(label == "True")
-    found = re.fullmatch(r"([+-]?\d+)(\.0*)?", label)
-    if found:
-        return int(found[1])
+    match = re.fullmatch(r"([+-]?\d+)(\.0*)?", label)
+    if match:
+        return int(match[1])
     try:
         number = float(label)
     except ValueError:

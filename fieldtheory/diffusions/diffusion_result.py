@@ -71,21 +71,21 @@ class DiffusionResult(Stored):
         """The result of the arrays, numbers and text in a file."""
         network = storage.network_from_attributes(content)
         inputs = validation.finite_array("inputs", content["inputs"])
-        found: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             name: kind(np.asarray(content[name]).item()) for name, kind in cls.settings.items()
         }
         of_class = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         if "times" in of_class:
-            found["times"] = np.asarray(content["times"], float)
+            arguments["times"] = np.asarray(content["times"], float)
         arrays = {
             key: (field, np.asarray(content[key], float))
             for field in cls.table.values()
             for key in (field.name, f"{field.name}_error")
             if key in of_class and key in content
         }
-        found |= {key: array for key, (_, array) in arrays.items()}
-        result = cls(network, inputs, **found)  # type: ignore[call-arg]
-        sizes = {"time": len(result.times), "sample": found.get("samples")}
+        arguments |= {key: array for key, (_, array) in arrays.items()}
+        result = cls(network, inputs, **arguments)  # type: ignore[call-arg]
+        sizes = {"time": len(result.times), "sample": arguments.get("samples")}
         sizes |= dict.fromkeys(("input", "input_"), len(inputs))
         for key, (field, values) in arrays.items():
             shape = tuple(sizes[dim] for dim in field.dims)
@@ -96,7 +96,7 @@ class DiffusionResult(Stored):
     def _repr_html_(self) -> str:
         others = {"depth": self.network.depth or "infinite", "inputs": self.inputs}
         others |= {name: getattr(self, name) for name in self.settings} | {"parameter_law": None}
-        shown = [
+        rows = [
             {
                 "field": field.name,
                 "symbol": f"${field.symbol}$",
@@ -107,7 +107,7 @@ class DiffusionResult(Stored):
             if (values := getattr(self, field.name)) is not None
         ]
         own = parameters_html(type(self).__name__, self.network, others)
-        return own + table_html(shown, "Fields")
+        return own + table_html(rows, "Fields")
 
 
 def lines(values: np.ndarray) -> np.ndarray:

@@ -161,16 +161,16 @@ def simulate_diffusion(
     run = checked_run(network, Z, samples, seed, method, keep)
     groups, results = chunks_drawn(run, chunk, directory, jobs, progress)
     batches, kept = collected(groups, results, ["outputs", *["draws"] * run.keep])
-    found = estimated(
+    statistics = estimated(
         batches,
         partial(estimates, run.start, run.depth),
         ", as moments of exploding diffusions do (PF section 3.4); reduce horizon, "
         "weight_variance or the inputs",
     )
     if run.keep:
-        found["grams"] = unpacked(kept["draws"], True)
-    given = run.network, run.inputs, run.samples, run.seed, run.method, len(batches)
-    return DiffusionEnsemble(*given, outputs=kept["outputs"], **found)
+        statistics["grams"] = unpacked(kept["draws"], True)
+    settings = run.network, run.inputs, run.samples, run.seed, run.method, len(batches)
+    return DiffusionEnsemble(*settings, outputs=kept["outputs"], **statistics)
 
 
 def chunks_drawn(
@@ -233,17 +233,17 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
     draw = partial(_drawn, run, np.random.Generator(bits))
     parts = in_tiles(draw, block.size, tile_size(run.numbers_drawn, TILE))
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    found = {"outputs": values.pop("outputs")}
+    results = {"outputs": values.pop("outputs")}
     if run.only_outputs:
-        return found
+        return results
     if run.keep:
-        found["draws"] = values["gram"]
+        results["draws"] = values["gram"]
     inputs = len(run.inputs)
     samples = {
         name: array.reshape(block.size, -1, inputs if name == "first" else 1)
         for name, array in values.items()
     }
-    return found | moments_of_parts(samples, block)
+    return results | moments_of_parts(samples, block)
 
 
 def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
@@ -254,14 +254,14 @@ def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict
         return {"outputs": first_of_each(run.start + layer.moved, run.only_outputs)}
     moments = _of_each_neuron if run.neurons > 1 else _over_neurons
     names = ("first", "second", "third", "fourth")
-    found: dict[str, np.ndarray] = {}
+    powers_of: dict[str, np.ndarray] = {}
     for layer in layers:
         values = dict(zip(names, moments(layer.moved), strict=True), gram=packed(layer.gram))
         for name, array in values.items():
-            if name not in found:
-                found[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
-            found[name][:, layer.number] = array
-    return found | {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
+            if name not in powers_of:
+                powers_of[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
+            powers_of[name][:, layer.number] = array
+    return powers_of | {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
 
 
 def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Iterator[Layer]:

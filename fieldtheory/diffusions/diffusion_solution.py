@@ -160,11 +160,11 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
                 f"1/L, got {activation.name}: {jump.words('φ')}, and the error of depth L is "
                 "O(1/√L)"
             )
-        found = corrections_at(self._wide, self.times)
+        corrections = corrections_at(self._wide, self.times)
         scale = self.network.horizon
         return FirstOrder(
-            np.stack([change.mean for _, change in found]) * scale,
-            np.stack([change.covariance for _, change in found]) * scale,
+            np.stack([change.mean for _, change in corrections]) * scale,
+            np.stack([change.covariance for _, change in corrections]) * scale,
         )
 
     def at(self, time: float) -> Moments:
@@ -226,13 +226,13 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
 
     def labelled(self, stored: bool) -> Labelled:
         """The arrays that files hold, or all those of `to_xarray`."""
-        found = super().labelled(stored)
+        labelled = super().labelled(stored)
         if "first_correction" in vars(self):
             for name, values in self.first_correction._asdict().items():
                 field = self.table[name]
                 words = f"coefficients of 1/L of the {field.long_name}", rf"\delta {field.symbol}"
-                found.variables[f"{_CORRECTION}{name}"] = field.dims, values, notes(*words)
-        return found
+                labelled.variables[f"{_CORRECTION}{name}"] = field.dims, values, notes(*words)
+        return labelled
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
@@ -334,9 +334,9 @@ def solve_diffusion(
     if network.depth is None:
         warn_if_close(network, starts)
     parts = 1
-    found = _solved(network, inputs, starts, parts, progress)
+    solved = _solved(network, inputs, starts, parts, progress)
     while not network.features_are_inputs:
-        last = _signals_of(found, -1)
+        last = _signals_of(solved, -1)
         q, finer = (WideNetwork(network, starts, n * parts).gram(last) for n in (1, 2))
         own = np.sqrt(np.diagonal(q))
         if (np.abs(finer - q) <= _SETTLED * np.outer(own, own)).all():
@@ -345,10 +345,10 @@ def solve_diffusion(
         if parts > _FINEST:
             raise ArithmeticError(
                 "averages over input_activation did not settle: it is too steep for signals of "
-                f"variance {np.diagonal(found.covariance[-1]).max():.3g}"
+                f"variance {np.diagonal(solved.covariance[-1]).max():.3g}"
             )
-        found = _solved(network, inputs, starts, parts, progress)
-    return found
+        solved = _solved(network, inputs, starts, parts, progress)
+    return solved
 
 
 def _solved_for_law(network: DiffusionNetwork, inputs: np.ndarray) -> DiffusionSolution:
@@ -369,8 +369,8 @@ def _solved_for_law(network: DiffusionNetwork, inputs: np.ndarray) -> DiffusionS
 def _of_law(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> list[Moments]:
     start = input_layer(network, inputs)
     return [
-        Moments(found.mean.mean(axis=1), found.averaged_covariance, found.gram)
-        for found in law_moments(network, start, times)
+        Moments(neurons.mean.mean(axis=1), neurons.averaged_covariance, neurons.gram)
+        for neurons in law_moments(network, start, times)
     ]
 
 
@@ -401,8 +401,8 @@ def _solved(
         for layer in range(network.depth):
             signals.append(wide.layer(signals[-1]))
             _require_finite(layer + 1, *signals[-1])
-    found = (np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True))
-    mean, covariance, gram = found
+    columns = (np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True))
+    mean, covariance, gram = columns
     return DiffusionSolution(network, inputs, times, mean, covariance, gram, parts)
 
 

@@ -36,20 +36,20 @@ def gram_variances(
     if network.depth is not None or not network.is_linear:
         return None
     inputs = len(second)
-    found = np.empty((len(times), inputs, inputs))
+    variances = np.empty((len(times), inputs, inputs))
     own, pair = gram(0, 0), gram(0, 1)
     for i in range(inputs):
         first = {own: second[i, i]}
         mean, square = _trajectory(
             exact_moment_system((own**2,)), (own, own**2), network, first, times
         )
-        found[:, i, i] = square - mean**2
+        variances[:, i, i] = square - mean**2
         for j in range(i):
             both = {own: second[i, i], gram(1, 1): second[j, j], pair: second[i, j]}
             mean, square = _trajectory(pair_moments(), (pair, pair**2), network, both, times)
-            found[:, i, j] = found[:, j, i] = square - mean**2
+            variances[:, i, j] = variances[:, j, i] = square - mean**2
     # The differences of numbers that are equal at the start.
-    return np.maximum(found, 0.0)
+    return np.maximum(variances, 0.0)
 
 
 def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> np.ndarray | None:

@@ -42,8 +42,8 @@ def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | N
         return None
     coefficients, time = _functions()
     scales = np.sqrt([network.weight_variance, network.bias_variance])
-    found = coefficients(*slopes[:2], *scales, mean, np.diagonal(starts.second))
-    alpha, beta, gamma = np.broadcast_arrays(*found)
+    riccati_coefficients = coefficients(*slopes[:2], *scales, mean, np.diagonal(starts.second))
+    alpha, beta, gamma = np.broadcast_arrays(*riccati_coefficients)
     # Branches that are not taken may divide by zero.
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.array([float(time(*each)) for each in zip(alpha, beta, gamma, strict=True)])
@@ -78,8 +78,8 @@ def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
 
 @lru_cache
 def _functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    found = riccati()
+    equation = riccati()
     return (
-        lambdify(list(found.parameters), list(found.coefficients)),
-        lambdify([ALPHA, BETA, GAMMA], found.explosion_time),
+        lambdify(list(equation.parameters), list(equation.coefficients)),
+        lambdify([ALPHA, BETA, GAMMA], equation.explosion_time),
     )

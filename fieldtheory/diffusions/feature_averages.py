@@ -82,18 +82,18 @@ class FeatureAverages:
         spread = np.sqrt(variances)
         own = None if cumulant is None else np.tile(np.diagonal(cumulant), neurons)
         squares = self.of_squares(means.ravel(), np.tile(variances, neurons), own)
-        found = np.diag((given.weights * squares.reshape(neurons, inputs)).sum(axis=0))
+        gram = np.diag((given.weights * squares.reshape(neurons, inputs)).sum(axis=0))
         if inputs == 1:
-            return found
+            return gram
         c = np.clip(_standard(covariance, np.multiply.outer(spread, spread), at_zero=0.0), -1, 1)
         f = self._coefficients(means, spread)
         series, left = _summed(f, given, c)
         i, j = np.triu_indices(inputs, 1)
-        size = np.sqrt(np.diagonal(found))
+        size = np.sqrt(np.diagonal(gram))
         open_ = left[i, j] > _REST * size[i] * size[j]
         if cumulant is not None:
             series = series + _skewed_series(f, given, c, spread, cumulant)
-        found[i, j] = found[j, i] = series[i, j]
+        gram[i, j] = gram[j, i] = series[i, j]
         i, j = i[open_], j[open_]
         if len(i):
             rows = [variances[i], variances[j], covariance[i, j]]
@@ -102,8 +102,8 @@ class FeatureAverages:
             first, second, weights = given.pairs(i, j)
             law = np.stack([first.ravel(), second.ravel(), *np.tile(rows, len(first))])
             averages = self.of_pairs(law).reshape(weights.shape)
-            found[i, j] = found[j, i] = (weights * averages).sum(axis=0)
-        return found
+            gram[i, j] = gram[j, i] = (weights * averages).sum(axis=0)
+        return gram
 
     def _coefficients(self, means: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """f_n, (orders, u, P)."""
@@ -113,11 +113,11 @@ class FeatureAverages:
         values = self.psi(centre + scale * xi) * (widths * _density(xi))
         # h_n of the nodes, which are the same for all where ψ has no kinks.
         before, now = np.zeros_like(xi), np.ones_like(xi)
-        found = np.empty((_ORDERS, *means.shape))
+        coefficients = np.empty((_ORDERS, *means.shape))
         for n in range(_ORDERS):
-            found[n] = values @ now if now.ndim == 1 else (values * now).sum(axis=-1)
+            coefficients[n] = values @ now if now.ndim == 1 else (values * now).sum(axis=-1)
             before, now = now, (xi * now - np.sqrt(n) * before) / np.sqrt(n + 1)
-        return found
+        return coefficients
 
     @cached_property
     def psi(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -164,20 +164,20 @@ class FeatureAverages:
         s, t = np.sqrt(v), np.sqrt(w)
         c = np.clip(_standard(covariance, s * t, at_zero=0.0), -1.0, 1.0)
         det = np.maximum(v * w - covariance**2, 0.0)
-        apart = np.where(v * w > 0, np.sqrt(_standard(det, v * w, at_zero=0.0)), 1.0)
-        c, apart = c[:, None], apart[:, None]
+        distance = np.where(v * w > 0, np.sqrt(_standard(det, v * w, at_zero=0.0)), 1.0)
+        c, distance = c[:, None], distance[:, None]
         kinks = _standard(self._kinks - a[:, None], s[:, None])
         others = _standard(self._kinks - b[:, None], t[:, None])
-        crossing = _standard(others[..., None] + apart[..., None] * _GRADED, c[..., None])
+        crossing = _standard(others[..., None] + distance[..., None] * _GRADED, c[..., None])
         cuts = np.concatenate([kinks, crossing.reshape(len(a), -1)], axis=-1)
         xi, widths = self._nodes(cuts)
         outer = widths * _density(xi)
-        inside = _standard(others[:, None] - (c * xi)[..., None], apart[..., None])
+        inside = _standard(others[:, None] - (c * xi)[..., None], distance[..., None])
         eta, widths = self._nodes(inside)
         inner = widths * _density(eta)
-        y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + apart[..., None] * eta)
+        y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + distance[..., None] * eta)
         if len(law) > 5:
-            inner = inner * (1 + _skewed(law[5:], s, t, c, apart, xi[..., None], eta) / 6)
+            inner = inner * (1 + _skewed(law[5:], s, t, c, distance, xi[..., None], eta) / 6)
         conditional = (inner * self.psi(y)).sum(axis=-1)
         return (outer * self.psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
 
@@ -222,11 +222,11 @@ def _skewed_series(
     own = np.broadcast_to(np.diagonal(cumulant)[:, None], cumulant.shape)
     # κ_iii, κ_iij with i's derivatives first.
     weights = {(3, 0): own, (2, 1): 3 * cumulant, (1, 2): 3 * cumulant.T, (0, 3): own.T}
-    found = np.zeros_like(c)
+    total = np.zeros_like(c)
     for (p, q), kappa in weights.items():
         products = given.across(derived[p], derived[q])
-        found += kappa * (products * powers).sum(axis=0) / 6
-    return found
+        total += kappa * (products * powers).sum(axis=0) / 6
+    return total
 
 
 def _density(x: np.ndarray) -> np.ndarray:

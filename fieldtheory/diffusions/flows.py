@@ -29,11 +29,11 @@ def signals_at(wide: WideNetwork, times: np.ndarray, progress: bool = False) -> 
     """
     if wide.network.is_linear:
         return _linear(wide, times)
-    found = [wide.origin]
+    trajectory = [wide.origin]
     spans: Iterable[tuple[float, float]] = pairwise(times)
     for start, end in with_progress(spans, len(times) - 1, "solve") if progress else spans:
-        found.append(advanced(wide, found[-1], start, end))
-    return found
+        trajectory.append(advanced(wide, trajectory[-1], start, end))
+    return trajectory
 
 
 def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> Signals:
@@ -51,18 +51,18 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     def rate(s: float, flat: np.ndarray) -> np.ndarray:
         nonlocal reached
         t = s**power
-        found = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)))
-        if not np.isfinite(found).all():
+        solution = power * s ** (power - 1) * _flat(wide.rates(_signals(flat, inputs)))
+        if not np.isfinite(solution).all():
             raise ArithmeticError(_failed(wide, reached))
         reached = t
-        return found
+        return solution
 
     with np.errstate(all="ignore"):
         span = start ** (1 / power), end ** (1 / power)
-        found = solve_ivp(rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15)
-    if not found.success:
+        solution = solve_ivp(rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15)
+    if not solution.success:
         raise ArithmeticError(_failed(wide, reached))
-    return _signals(found.y[:, -1], inputs)
+    return _signals(solution.y[:, -1], inputs)
 
 
 def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, Signals]]:
@@ -78,10 +78,10 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
         v = wide.rates(signals)
         gaussian = v._replace(cumulant=np.zeros_like(v.cumulant))
         growth = _along(wide, signals, gaussian, forward=True)
-        moved = _along(wide, signals, change)
+        change_rate = _along(wide, signals, change)
         if third.any():
-            moved = moved + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
-        e = wide.changes(signals, growth, moved)
+            change_rate = change_rate + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
+        e = wide.changes(signals, growth, change_rate)
         return np.concatenate([_flat(v), _flat(e), v.cumulant.ravel()])
 
     state = np.zeros(2 * size + inputs**2)
@@ -108,13 +108,13 @@ def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     with np.errstate(over="ignore", invalid="ignore"):
         grown = gain * times * exprel(gain * network.weight_variance * times)
         S = wide.scales(origin)
-        found = np.where(S == 0, 0.0, np.multiply.outer(grown, S))
-    if not np.isfinite(found).all():
+        covariances = np.where(S == 0, 0.0, np.multiply.outer(grown, S))
+    if not np.isfinite(covariances).all():
         raise ArithmeticError(
             f"signals exceed the range of float64 before horizon={network.horizon:g}; a smaller "
             "horizon or weight_variance keeps them finite"
         )
-    return [origin._replace(covariance=covariance) for covariance in found]
+    return [origin._replace(covariance=covariance) for covariance in covariances]
 
 
 def _along(

@@ -58,9 +58,9 @@ def grams_drawn(
     few = others <= inputs
     # The other neurons themselves where they are few, else a root of their Gram matrix.
     root = np.tile(start[:, 1:], (networks, 1, 1)) if few else np.empty(0)
-    rest = np.tile(start[:, 1:] @ start[:, 1:].T, (networks, 1, 1))
+    remainder = np.tile(start[:, 1:] @ start[:, 1:].T, (networks, 1, 1))
     for number in range(network.depth + 1):
-        products = (neuron * neuron.swapaxes(-1, -2) + rest) / width
+        products = (neuron * neuron.swapaxes(-1, -2) + remainder) / width
         require_finite(network, products, number)
         yield Layer(number, neuron - start[:, :1], products)
         if number == network.depth:
@@ -69,18 +69,18 @@ def grams_drawn(
             variance = network.bias_variance + network.weight_variance * products
             scale = network.slopes[0] * pivoted_root(network.step * variance)
             if not few:
-                root = pivoted_root(rest)
+                root = pivoted_root(remainder)
                 # Orthonormal rows for what is not of full rank as well.
                 root = np.pad(root, ((0, 0), (0, 0), (0, inputs - root.shape[-1])))
             normals = generator.standard_normal((networks, scale.shape[-1], 1 + root.shape[-1]))
             steps = scale @ normals
             neuron = neuron + steps[..., :1]
             root = root + steps[..., 1:]
-            rest = root @ root.swapaxes(-1, -2)
+            remainder = root @ root.swapaxes(-1, -2)
             if not few:
                 free = others - inputs
                 spread = scale @ wishart_root(free, scale.shape[-1], generator, networks)
-                rest += spread @ spread.swapaxes(-1, -2)
+                remainder += spread @ spread.swapaxes(-1, -2)
 
 
 def wishart_root(

@@ -95,13 +95,13 @@ def feature_series(activation: Activation, largest: float) -> FeatureSeries:
     True
     """
     psi = function_of(activation.expression, h)
-    found = _switched_off(psi, largest, _EDGES[0] * largest)
+    amplitudes = _switched_off(psi, largest, _EDGES[0] * largest)
     for edge in _EDGES[1:]:
         wider = _switched_off(psi, largest, edge * largest)
-        if wider.frequencies[-1] > _FEWER * found.frequencies[-1]:
+        if wider.frequencies[-1] > _FEWER * amplitudes.frequencies[-1]:
             break
-        found = wider
-    return found
+        amplitudes = wider
+    return amplitudes
 
 
 def _switched_off(psi: Function, largest: float, edge: float) -> FeatureSeries:
@@ -112,10 +112,10 @@ def _switched_off(psi: Function, largest: float, edge: float) -> FeatureSeries:
     s = np.pi / half * np.arange(_MOST + 1)
     with np.errstate(all="ignore"):
         values = psi.value(x)
-    found = np.exp(-1j * np.outer(s, x)) @ (weights * values)
+    amplitudes = np.exp(-1j * np.outer(s, x)) @ (weights * values)
     # The first frequency says how far apart they are.
-    count = max(np.nonzero(np.abs(found) > _NEGLIGIBLE * np.abs(found).max())[0][-1] + 1, 2)
-    return FeatureSeries(s[:count], found[:count])
+    count = max(np.nonzero(np.abs(amplitudes) > _NEGLIGIBLE * np.abs(amplitudes).max())[0][-1] + 1, 2)
+    return FeatureSeries(s[:count], amplitudes[:count])
 
 
 class Layers(NamedTuple):
@@ -155,12 +155,12 @@ def layers_of(wide: WideNetwork) -> Layers:
     for _ in range(_TRIES):
         largest = _WIDER * max(needed, largest)
         series = feature_series(network.input_activation, largest)
-        found = Layers(np.zeros(shape), *np.zeros((3, *shape, inputs)))
+        layers = Layers(np.zeros(shape), *np.zeros((3, *shape, inputs)))
         scales = np.empty((shape[0] - 1, inputs))
-        needed = max(_follow_single(wide, series, largest, found, scales, i) for i in range(inputs))
+        needed = max(_follow_single(wide, series, largest, layers, scales, i) for i in range(inputs))
         if needed <= largest:
-            _follow_pairs(wide, series, found, scales)
-            return found._replace(error=_with_earlier_layers(found.error, network))
+            _follow_pairs(wide, series, layers, scales)
+            return layers._replace(error=_with_earlier_layers(layers.error, network))
     raise _outgrown(largest)
 
 
@@ -250,8 +250,8 @@ def _follow_pairs(
             c = np.clip(ratio(K, np.sqrt(a * b)), -1.0, 1.0)
             deviations = np.sqrt(network.step * scales[l])
             increments = _Increments(network, series.frequencies, deviations)
-            for pair, *given in zip(pairs, covariances, c, strict=True):
-                pair.add(found, l, given[0], *increments.of_pair(pair.i, pair.j, given[1]))
+            for pair, *of_pair in zip(pairs, covariances, c, strict=True):
+                pair.add(found, l, of_pair[0], *increments.of_pair(pair.i, pair.j, of_pair[1]))
         for pair in pairs:
             pair.average(found, len(scales))
 
@@ -276,16 +276,16 @@ class _Pair:
     def average(self, found: Layers, l: int) -> float:
         """Write q and its error into layer l; signals of no variance are Gaussians."""
         C = found.covariance[l][np.ix_(self.members, self.members)]
-        rest, q = self.terms * self.chi, 0.0
+        remainder, q = self.terms * self.chi, 0.0
         error = self.left_out + self.series.rounding if C.any() else 0.0
         if not (C.any() and self.series.is_complete):
             signals = Signals(found.mean[l, self.members], C, np.zeros_like(C))
-            rest = rest - self.terms * _gaussian(self.series.frequencies, signals)
+            remainder = remainder - self.terms * _gaussian(self.series.frequencies, signals)
             q = self.wide.gram(signals)[0, -1]
-            m = len(rest)
-            slow = rest[: m // 2, m - m // 2 : m + m // 2 - 1]
-            error += abs(rest.sum().real - slow.sum().real)
-        q = float(q + rest.sum().real)
+            m = len(remainder)
+            slow = remainder[: m // 2, m - m // 2 : m + m // 2 - 1]
+            error += abs(remainder.sum().real - slow.sum().real)
+        q = float(q + remainder.sum().real)
         if self.i == self.j:
             q = max(q, 0.0)
         for place in ((l, self.i, self.j), (l, self.j, self.i)):
@@ -334,10 +334,10 @@ class _Increments:
         for orders in _ORDERS:
             (first, lost), (second, other) = (self.coefficients(k, orders) for k in (i, j))
             powers = c ** np.arange(orders + 1)
-            found = (first * powers[:-1]) @ _both_sides(second, 1).T
+            characteristic = (first * powers[:-1]) @ _both_sides(second, 1).T
             if abs(powers[-1]) * lost.max() * other.max() <= _LEFT:
-                return found, None
-        return found, abs(powers[-1]) * np.outer(lost, _both_sides(other, 1))
+                return characteristic, None
+        return characteristic, abs(powers[-1]) * np.outer(lost, _both_sides(other, 1))
 
     @cached_property
     def coefficients(self) -> Callable[[int, int], tuple[np.ndarray, np.ndarray]]:
@@ -345,8 +345,8 @@ class _Increments:
 
         @cache
         def of(i: int, orders: int) -> tuple[np.ndarray, np.ndarray]:
-            found = _coefficients(self.network, self.frequencies, self.deviations[i], orders)
-            return found, np.sqrt(np.maximum(1 - (np.abs(found) ** 2).sum(axis=1), 0.0))
+            coefficients = _coefficients(self.network, self.frequencies, self.deviations[i], orders)
+            return coefficients, np.sqrt(np.maximum(1 - (np.abs(coefficients) ** 2).sum(axis=1), 0.0))
 
         return of
 
@@ -357,7 +357,7 @@ def _coefficients(
     """G_n(s_m), (m, orders), of u of a standard deviation; s_m = m s_1."""
     phi = function_of(network.activation.expression, h)
     x, weights = _nodes(phi, scale, s[-1], orders)
-    found = np.zeros((len(s), orders), dtype=complex)
+    coefficients = np.zeros((len(s), orders), dtype=complex)
     for part in np.array_split(np.arange(len(x)), -(-len(x) * len(s) // _AT_ONCE)):
         z = x[part]
         basis = hermite_polynomials(z, orders - 1) * weights[part] * DENSITY * np.exp(-(z**2) / 2)
@@ -365,8 +365,8 @@ def _coefficients(
         powers = np.ones((len(s), len(z)), dtype=complex)
         powers[1:] = np.exp(1j * s[1] * phi.value(scale * z))
         np.multiply.accumulate(powers, axis=0, out=powers)
-        found += powers.real @ basis.T + 1j * (powers.imag @ basis.T)
-    return found
+        coefficients += powers.real @ basis.T + 1j * (powers.imag @ basis.T)
+    return coefficients
 
 
 def _gaussian(s: np.ndarray, signals: Signals) -> np.ndarray:

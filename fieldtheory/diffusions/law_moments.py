@@ -80,17 +80,17 @@ def law_moments(
     """
     law = network.parameter_law
     assert law is not None
-    found = [NeuronMoments(start, np.zeros((*2 * start.shape[:1], *2 * start.shape[1:])))]
+    moments = [NeuronMoments(start, np.zeros((*2 * start.shape[:1], *2 * start.shape[1:])))]
     advance, s = _advanced if network.depth is None else _layer, network.slopes[0]
     with np.errstate(all="ignore"):
         for before, after in pairwise(times):
-            found.append(advance(law, s, found[-1], after - before))
-            if not all(np.isfinite(part).all() for part in found[-1]):
+            moments.append(advance(law, s, moments[-1], after - before))
+            if not all(np.isfinite(part).all() for part in moments[-1]):
                 raise OverflowError(
                     f"signals exceed the range of float64 at the time {after:.6g}; reduce horizon "
                     "or the covariances of parameter_law"
                 )
-    return found
+    return moments
 
 
 def _layer(law: ParameterLaw, s: float, moments: NeuronMoments, step: float) -> NeuronMoments:
@@ -121,8 +121,8 @@ def _advanced(law: ParameterLaw, s: float, moments: NeuronMoments, time: float) 
 
     flat = np.concatenate([part.ravel() for part in moments])
     tolerances = {"rtol": _RELATIVE, "atol": _ABSOLUTE}
-    found = solve_ivp(rate, (0.0, time), flat, "DOP853", [time], **tolerances)
-    return of(found.y[:, -1]) if found.success else of(np.full_like(flat, np.inf))
+    solution = solve_ivp(rate, (0.0, time), flat, "DOP853", [time], **tolerances)
+    return of(solution.y[:, -1]) if solution.success else of(np.full_like(flat, np.inf))
 
 
 def _noise(law: ParameterLaw, moments: NeuronMoments) -> np.ndarray:

@@ -114,17 +114,17 @@ def layers_drawn(
     """
     assert network.depth is not None
     psi = function_of(network.input_activation.expression, h).value
-    moved = np.zeros((networks, *start.shape))
-    increment = _increment(network, method, generator, moved.shape)
+    displacement = np.zeros((networks, *start.shape))
+    increment = _increment(network, method, generator, displacement.shape)
     for number in range(network.depth + 1):
         with np.errstate(all="ignore"):
-            features = psi(start + moved)
+            features = psi(start + displacement)
             products = unpacked(products_of_pairs(features), True)
         require_finite(network, products, number)
-        yield Layer(number, moved, products)
+        yield Layer(number, displacement, products)
         if number < network.depth:
             with np.errstate(all="ignore"):
-                moved += increment(features, products)
+                displacement += increment(features, products)
 
 
 def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) -> None:
@@ -191,11 +191,11 @@ def pivoted_root(matrices: np.ndarray) -> np.ndarray:
         return _small_root(matrices)
     deviations = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
     inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-    rows, rest = np.arange(count), (deviations > 0).astype(float)
+    rows, remainder = np.arange(count), (deviations > 0).astype(float)
     root = np.zeros((count, size, size))
     for k in range(size):
-        chosen = rest.argmax(axis=1)
-        pivot = rest[rows, chosen]
+        chosen = remainder.argmax(axis=1)
+        pivot = remainder[rows, chosen]
         kept = pivot > 4 * size * np.finfo(float).eps
         if not kept.any():
             return deviations[..., None] * root[..., :k]
@@ -204,8 +204,8 @@ def pivoted_root(matrices: np.ndarray) -> np.ndarray:
             column -= np.einsum("npk,nk->np", root[..., :k], root[rows, chosen, :k])
         column *= np.where(kept, 1 / np.sqrt(np.where(kept, pivot, 1.0)), 0.0)[:, None]
         root[..., k] = column
-        rest -= column**2
-        rest[rows, chosen] = 0.0
+        remainder -= column**2
+        remainder[rows, chosen] = 0.0
     return deviations[..., None] * root
 
 
@@ -216,9 +216,9 @@ def _small_root(matrices: np.ndarray) -> np.ndarray:
     if matrices.shape[-1] == 2:
         own = matrices[:, 1, 1]
         across = ratio(matrices[:, 0, 1], first)
-        rest = own - across**2
+        remainder = own - across**2
         root[:, 1, 0] = across
-        root[:, 1, 1] = np.sqrt(np.where(rest > 8 * np.finfo(float).eps * own, rest, 0.0))
+        root[:, 1, 1] = np.sqrt(np.where(remainder > 8 * np.finfo(float).eps * own, remainder, 0.0))
     return root
 
 
@@ -294,10 +294,10 @@ def _sums_of_law(law: ParameterLaw, step: float, generator: np.random.Generator)
         return features @ roots["column_covariance"] @ normals @ roots["row_covariance"].T
 
     def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
-        found = noise(features)
+        total = noise(features)
         if "bias_covariance" in roots:
             normals = generator.standard_normal((len(features), 1, width))
-            found = found + normals @ roots["bias_covariance"].T
-        return step * law.mean_of(features) + np.sqrt(step) * found
+            total = total + normals @ roots["bias_covariance"].T
+        return step * law.mean_of(features) + np.sqrt(step) * total
 
     return sums

@@ -100,10 +100,10 @@ class Neurons:
         """Averages of f(x_i) g(x_j) for all pairs of inputs, (n, P, P), of values (n, u, P)."""
         if self.joint is None:
             return np.asarray((f * self.weights[:, :1]).swapaxes(1, 2) @ g)
-        found = np.empty((len(f), *self.joint.shape[:2]))
+        averages = np.empty((len(f), *self.joint.shape[:2]))
         for i, j in np.ndindex(*self.joint.shape[:2]):
-            found[:, i, j] = ((f[:, :, i] @ self.joint[i, j]) * g[:, :, j]).sum(axis=1)
-        return found
+            averages[:, i, j] = ((f[:, :, i] @ self.joint[i, j]) * g[:, :, j]).sum(axis=1)
+        return averages
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values of inputs i and j (m,) and their weights, (k, m) each."""

@@ -96,20 +96,20 @@ class WideNetwork:
     def rates(self, signals: Signals) -> Signals:
         """d/dt of the mean and the covariance for L → ∞, and of the third cumulant over Δt."""
         S, slopes = self.scales(signals), self.network.slopes
-        own, known = np.diagonal(S), _rates()
+        own, functions = np.diagonal(S), _rates()
         return _signals(
-            known.mean(own, *slopes),
-            known.covariance(S, *slopes),
-            known.third_cumulant(own[:, None], S, *slopes),
+            functions.mean(own, *slopes),
+            functions.covariance(S, *slopes),
+            functions.third_cumulant(own[:, None], S, *slopes),
             like=S,
         )
 
     def changes(self, signals: Signals, growth: np.ndarray, change: np.ndarray) -> Signals:
         """d/dt of the coefficients of Δt, of the growth dq/dt of q and its own coefficient δq."""
-        S, slopes, known = self.scales(signals), self.network.slopes, _rates()
+        S, slopes, functions = self.scales(signals), self.network.slopes, _rates()
         own, scales = np.diagonal(S), (*slopes, np.sqrt(self.network.weight_variance))
-        of_means = known.mean_change(own, np.diagonal(growth), np.diagonal(change), *scales)
-        of_pairs = known.covariance_change(own[:, None], own, S, growth, change, *scales)
+        of_means = functions.mean_change(own, np.diagonal(growth), np.diagonal(change), *scales)
+        of_pairs = functions.covariance_change(own[:, None], own, S, growth, change, *scales)
         return _signals(of_means, of_pairs, 0.0, like=S)
 
     def layer(self, signals: Signals) -> Signals:
@@ -141,14 +141,14 @@ def _signals(mean: Any, covariance: Any, cumulant: Any, like: np.ndarray) -> Sig
 @lru_cache
 def _rates() -> Any:
     """`WideRates` as functions."""
-    found, scales = wide_rates(), [*SLOPES, sym.WEIGHT]
-    moved = [GROWTH, CHANGE, *scales]
+    expressions, scales = wide_rates(), [*SLOPES, sym.WEIGHT]
+    variables = [GROWTH, CHANGE, *scales]
     return WideRates(
-        lambdify([S_II, *SLOPES], found.mean),
-        lambdify([S_IJ, *SLOPES], found.covariance),
-        lambdify([S_II, *moved], found.mean_change),
-        lambdify([S_II, S_JJ, S_IJ, *moved], found.covariance_change),
-        lambdify([S_II, S_IJ, *SLOPES], found.third_cumulant),
+        lambdify([S_II, *SLOPES], expressions.mean),
+        lambdify([S_IJ, *SLOPES], expressions.covariance),
+        lambdify([S_II, *variables], expressions.mean_change),
+        lambdify([S_II, S_JJ, S_IJ, *variables], expressions.covariance_change),
+        lambdify([S_II, S_IJ, *SLOPES], expressions.third_cumulant),
     )
 
 

@@ -42,10 +42,10 @@ class UniformTrajectory:
 
     def states(self, flow: Flow, state: np.ndarray) -> States:
         """The states on the grid of depths."""
-        found = [state]
+        states = [state]
         for start, end in pairwise(self.places):
-            found.append(self.advance(flow, found[-1], start, end))
-        return States(np.stack(found), 0, RELATIVE)
+            states.append(self.advance(flow, states[-1], start, end))
+        return States(np.stack(states), 0, RELATIVE)
 
     def checked(self, place: float) -> float:
         """The depth, ValueError if it is none."""
@@ -85,27 +85,27 @@ class SummableTrajectory:
 
     def states(self, flow: Flow, state: np.ndarray) -> States:
         """The states on the grid, after enough layers that half of them give the same limit."""
-        found, trajectory, end, error = [state], self, np.full_like(state, np.nan), np.nan
+        states, trajectory, end, error = [state], self, np.full_like(state, np.nan), np.nan
         while not error <= _SETTLED:
-            if len(found) > 1 and (trajectory.last >= _MOST or not np.isfinite(end).all()):
+            if len(states) > 1 and (trajectory.last >= _MOST or not np.isfinite(end).all()):
                 raise ArithmeticError(
                     f"the limit of the kernel was found to a relative {error:.1g} only, with "
                     f"{trajectory.last} layers before the flow"
                 )
             trajectory = replace(trajectory, last=2 * trajectory.last)
-            done = len(found)
+            done = len(states)
             for start, place in pairwise(self.places[done - 1 :]):
                 if place > trajectory.last:
                     break
-                found.append(trajectory.advance(flow, found[-1], start, place))
+                states.append(trajectory.advance(flow, states[-1], start, place))
             before = replace(trajectory, last=trajectory.last // 2)
-            last = end if done > 1 else before.advance(flow, found[-2], before.last, np.inf)
-            end = trajectory.advance(flow, found[-1], trajectory.last, np.inf)
+            last = end if done > 1 else before.advance(flow, states[-2], before.last, np.inf)
+            end = trajectory.advance(flow, states[-1], trajectory.last, np.inf)
             size = flow.size(end)
             error = float((np.abs(end - last) / np.maximum(size, size.max() * 1e-12)).max())
-        for start, place in pairwise(self.places[len(found) - 1 :]):
-            found.append(trajectory.advance(flow, found[-1], start, place))
-        return States(np.stack(found), trajectory.last, error)
+        for start, place in pairwise(self.places[len(states) - 1 :]):
+            states.append(trajectory.advance(flow, states[-1], start, place))
+        return States(np.stack(states), trajectory.last, error)
 
     def checked(self, place: float) -> float:
         """The depth, ValueError if it is none."""

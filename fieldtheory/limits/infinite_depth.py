@@ -116,14 +116,14 @@ class DepthLimit(Stored):
         if isinstance(trajectory, UniformTrajectory):
             start = np.stack([layout.packed(self.input_kernel)] * 2)
             changes = list(trajectory.changes(flow, start))
-            found, (state, e) = np.stack([change for _, change in changes]), changes[-1]
+            corrections, (state, e) = np.stack([change for _, change in changes]), changes[-1]
         else:
             state = np.stack([layout.packed(K[-1]) for K in (self.kernels, self.tangent_kernels)])
-            found = e = -flow.rates(state)
+            corrections = e = -flow.rates(state)
         out = flow.change_rates(state, e, 0.0, _readout(self.network))[1]
-        if not (np.isfinite(found).all() and np.isfinite(out).all()):
+        if not (np.isfinite(corrections).all() and np.isfinite(out).all()):
             raise ArithmeticError("first_correction is not finite for these inputs")
-        parts = found[..., 0, :], found[..., 1, :], *out
+        parts = corrections[..., 0, :], corrections[..., 1, :], *out
         return FirstCorrection(*(layout.unpacked(part) for part in parts))
 
     def at(self, place: float) -> Kernels:
@@ -152,8 +152,8 @@ class DepthLimit(Stored):
             [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
         )
         flow = layout.flow(self.network)
-        found = trajectory.advance(flow, state, self.places[before], place)
-        return Kernels(*(layout.unpacked(part) for part in found))
+        reached = trajectory.advance(flow, state, self.places[before], place)
+        return Kernels(*(layout.unpacked(part) for part in reached))
 
     @cached_property
     def _trajectory(self) -> UniformTrajectory | SummableTrajectory:
@@ -211,9 +211,9 @@ class DepthLimit(Stored):
         network = storage.network_from_attributes(content)
         kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
         names = [f.name for f in fields(cls) if f.name not in ("network", "input_kernel")]
-        found: dict[str, Any] = {name: np.asarray(content[name], float)[()] for name in names}
-        found |= {"error": float(found["error"]), "last": int(found["last"])}
-        result = cls(network, kernel, **found)
+        arguments: dict[str, Any] = {name: np.asarray(content[name], float)[()] for name in names}
+        arguments |= {"error": float(arguments["error"]), "last": int(arguments["last"])}
+        result = cls(network, kernel, **arguments)
         names = [f"{_CORRECTION}{name}" for name in FirstCorrection._fields]
         if all(name in content for name in names):
             parts = (np.asarray(content[name], float)[()] for name in names)
@@ -228,14 +228,14 @@ class DepthLimit(Stored):
         )
 
     def _repr_html_(self) -> str:
-        shown = [
+        rows = [
             {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
             for name, (words, symbol) in _WORDS.items()
             for values in [getattr(self, name)]
         ]
         title = f"DepthLimit of a {type(self.network).__name__}"
         others = {"K0": self.input_kernel, "error": self.error}
-        return parameters_html(title, self.network, others) + table_html(shown, "Fields")
+        return parameters_html(title, self.network, others) + table_html(rows, "Fields")
 
 
 @named_arguments
@@ -298,14 +298,14 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     layout = PairLayout(kernel)
     flow = layout.flow(network)
     states = trajectory.states(flow, np.stack([layout.packed(kernel)] * 2))
-    found, out = states.values, flow.rates(states.values[-1], _readout(network))
+    profile, out = states.values, flow.rates(states.values[-1], _readout(network))
     return DepthLimit(
         network=network,
         input_kernel=kernel,
         places=trajectory.places.copy(),
         remaining=np.array([trajectory.schedule.remaining(place) for place in trajectory.places]),
-        kernels=layout.unpacked(found[:, 0]),
-        tangent_kernels=layout.unpacked(found[:, 1]),
+        kernels=layout.unpacked(profile[:, 0]),
+        tangent_kernels=layout.unpacked(profile[:, 1]),
         output_kernel=layout.unpacked(out[0]),
         output_tangent_kernel=layout.unpacked(out[1]),
         error=states.error,

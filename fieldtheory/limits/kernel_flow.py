@@ -66,14 +66,14 @@ class Flow:
 
     def _own(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(M, M') and (⟨φ'²⟩, its derivative) of the variances."""
-        known = self.entries
-        M = np.stack([known.second_moment(K), known.susceptibility(K)])
-        return M, np.stack([known.slope_square(K), known.slope_square_change(K)])
+        entries = self.entries
+        M = np.stack([entries.second_moment(K), entries.susceptibility(K)])
+        return M, np.stack([entries.slope_square(K), entries.slope_square_change(K)])
 
     def _pair(self, K: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """⟨φφ⟩ and ⟨φ'φ'⟩ of the pairs, each with its gradient by p, q and r."""
-        found = self._averages.covariance_flow(K, self.pairs, r)
-        return np.stack(found[:4]), np.stack(found[3:])
+        averages = self._averages.covariance_flow(K, self.pairs, r)
+        return np.stack(averages[:4]), np.stack(averages[3:])
 
     @np.errstate(all="ignore")
     def rates(self, state: np.ndarray, branch: UnitBranch | None = None) -> np.ndarray:
@@ -82,11 +82,11 @@ class Flow:
         inputs = self._inputs(state)
         (K, r), (own, pair) = self._split(state[0]), self._split(state[1])
         values = self.entries.second_moment(K), self.entries.slope_square(K)
-        found = _entry(1).rates(*values, own, *scales)
+        rates = _entry(1).rates(*values, own, *scales)
         if inputs == state.shape[1]:
-            return np.stack(found)
+            return np.stack(rates)
         others = _entry(2).rates(*self._averages.covariance_gain(K, self.pairs, r), pair, *scales)
-        return np.concatenate([np.stack(found), np.stack(others)], axis=1)
+        return np.concatenate([np.stack(rates), np.stack(others)], axis=1)
 
     @np.errstate(all="ignore")
     def change_rates(
@@ -111,13 +111,13 @@ class Flow:
         # Gradients are infinite where inputs are opposite or vanish, and do not count there while
         # nothing moves.
         A, B = (np.where(w_K == 0, [values[0], 0 * w_K], values) for values in (A, B))
-        moved = [np.stack(_entry(1).moved(A[1], *B, own, w_K, w_own, *scales))]
+        change_rates = [np.stack(_entry(1).moved(A[1], *B, own, w_K, w_own, *scales))]
         if inputs < state.shape[1]:
             moves = np.stack([w_K[self.pairs[0]], w_K[self.pairs[1]], w_r])
             slopes = [np.where(moves == 0, 0.0, values[1:]) for values in (A_pair, B_pair)]
             arguments = [*slopes[0], B_pair[0], *slopes[1], pair, *moves, w_pair]
-            moved.append(np.stack(_entry(2).moved(*arguments, *scales)))
-        return v, np.concatenate(moved, axis=1)
+            change_rates.append(np.stack(_entry(2).moved(*arguments, *scales)))
+        return v, np.concatenate(change_rates, axis=1)
 
     def _inputs(self, state: np.ndarray) -> int:
         return state.shape[1] - len(self.pairs[0])
@@ -176,15 +176,15 @@ def followed(
     def rate(t: float, flat: np.ndarray) -> np.ndarray:
         nonlocal reached
         if change is None:
-            found = speed(t) * flow.rates(flat.reshape(shape))
+            solution = speed(t) * flow.rates(flat.reshape(shape))
         else:
             y, own = flat.reshape(2, *shape)
-            v, moved = flow.change_rates(y, own, step(t))
-            found = speed(t) * np.stack([v, moved])
-        if not np.isfinite(found).all():
+            v, change_rate = flow.change_rates(y, own, step(t))
+            solution = speed(t) * np.stack([v, change_rate])
+        if not np.isfinite(solution).all():
             raise ArithmeticError(_failed(reached, "its rate is not finite there"))
         reached = t
-        return found.ravel()
+        return solution.ravel()
 
     # What starts from 0 is as large as it grows.
     size = flow.size(state + (end - start) * speed(start) * np.abs(flow.rates(state)))
@@ -192,14 +192,14 @@ def followed(
     parts = state if change is None else np.stack([state, change])
     absolute = np.broadcast_to(_ABSOLUTE * size, parts.shape).ravel()
     with np.errstate(all="ignore"):
-        found = solve_ivp(
+        solution = solve_ivp(
             rate, (start, end), parts.ravel(), "DOP853", [end], rtol=RELATIVE, atol=absolute
         )
-    if not found.success:
+    if not solution.success:
         raise ArithmeticError(
             _failed(reached, "it grows beyond all bounds there, or is not smooth")
         )
-    result = found.y[:, -1].reshape(parts.shape)
+    result = solution.y[:, -1].reshape(parts.shape)
     return (result, None) if change is None else (result[0], result[1])
 
 

@@ -66,10 +66,10 @@ class PairLayout:
         own, pairs = entries[..., : self.inputs], entries[..., self.inputs :]
         # Rows of identical inputs.
         identical = self.kernel == np.diagonal(self.kernel)[:, None]
-        found = np.where(identical & identical.T, own[..., None, :], 0.0)
+        kernels = np.where(identical & identical.T, own[..., None, :], 0.0)
         first, second = self._different
-        found[..., first, second] = found[..., second, first] = pairs
-        return found
+        kernels[..., first, second] = kernels[..., second, first] = pairs
+        return kernels
 
     def flow(self, network: LayeredNetwork) -> Flow:
         """The flow of all entries."""

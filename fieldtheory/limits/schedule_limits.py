@@ -90,14 +90,14 @@ def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedul
         If the network has no schedule, or one whose Σ ρ_l² is not bounded, or follows the depth in
         another way than λ(l/L)/√L.
     """
-    given = getattr(network, "branch_scale", None)
-    if not follows_depth(given):
+    scale_argument = getattr(network, "branch_scale", None)
+    if not follows_depth(scale_argument):
         raise ValueError(
             "branch_scale must be a schedule, which says what becomes of it at infinite depth: "
             '"uniform", "decreasing" or a function of (l, L) such as lambda l, L: 0.3 / L**0.5, '
-            f"got {shown(given)}"
+            f"got {shown(scale_argument)}"
         )
-    scale = _function(given)
+    scale = _function(scale_argument)
     try:
         independent = _is_independent(scale)
         uniform = not independent and _is_uniform(scale)
@@ -105,24 +105,24 @@ def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedul
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
             "branch_scale must be a function of (l, L) for every depth and for l that are no "
-            f"integers, {scale_text(given)} raised {reason}"
+            f"integers, {scale_text(scale_argument)} raised {reason}"
         ) from error
     if uniform:
         return UniformSchedule(scale)
     if not independent:
         raise ValueError(
             "branch_scale must be λ(l/L)/√L or the same at every depth to have a limit, got "
-            f"{scale_text(given)}"
+            f"{scale_text(scale_argument)}"
         )
-    found = SummableSchedule(scale)
+    schedule = SummableSchedule(scale)
     try:
-        found.remaining(0)
+        schedule.remaining(0)
     except (ValueError, ArithmeticError, TypeError) as error:
         raise ValueError(
-            f"branch_scale must have a bounded Σ ρ_l², got {scale_text(given)} ({error}); "
+            f"branch_scale must have a bounded Σ ρ_l², got {scale_text(scale_argument)} ({error}); "
             '"uniform" and "decreasing" have one'
         ) from None
-    return found
+    return schedule
 
 
 def _function(given: Any) -> Callable[[float, int], float]:

@@ -67,11 +67,11 @@ class TailSum:
     @cached_property
     def whole(self) -> float:
         """The sum after ``first``, with a check that terms between x and 2x are what they are."""
-        found = self.after(self.first)
+        total = self.after(self.first)
         between = sum(self._at(l) for l in range(self.first + 1, 2 * self.first + 1))
-        if not abs(between + self.after(2 * self.first) - found) <= _SMOOTH * (1 + found):
+        if not abs(between + self.after(2 * self.first) - total) <= _SMOOTH * (1 + total):
             raise ValueError("the sum is not that of a smooth function")
-        return found
+        return total
 
     def step(self, remaining: float) -> float:
         """f of the layer after which this sum remains, in the middle of it."""
@@ -120,12 +120,12 @@ class TailSum:
     @cached_property
     def _panels(self) -> np.ndarray:
         """The integrals between the edges, the last one to infinity."""
-        found = []
+        integrals = []
         for low, high in zip(self._edges[:-2], self._edges[1:-1], strict=True):
-            found.append(self._panel(low, high))
-            if found[-1] <= _NEGLIGIBLE * sum(found):
-                return np.append(found, np.zeros(len(self._edges) - 1 - len(found)))
-        return np.append(found, self._beyond())
+            integrals.append(self._panel(low, high))
+            if integrals[-1] <= _NEGLIGIBLE * sum(integrals):
+                return np.append(integrals, np.zeros(len(self._edges) - 1 - len(integrals)))
+        return np.append(integrals, self._beyond())
 
     def _integral(self, u: float) -> float:
         panel = int(np.searchsorted(self._edges, u, side="right"))

@@ -115,9 +115,9 @@ def _with_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream)
     def pull(l: int, psi: Features, delta: np.ndarray) -> list[np.ndarray]:
         return [(delta[:, None] @ W)[:, 0] for W in weights(l, stream(l))]
 
-    found = list(forward(network, np.full((size, 1), K0), residual, mean_square))
-    output = residual(depth + 1, found[-1].kernel, found[-1].features)
-    return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
+    passed = list(forward(network, np.full((size, 1), K0), residual, mean_square))
+    output = residual(depth + 1, passed[-1].kernel, passed[-1].features)
+    return _Networks(np.stack([layer.h for layer in passed], axis=1), output, pull)
 
 
 def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stream) -> _Networks:
@@ -137,8 +137,8 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
     def driven(l: int, kernel: np.ndarray, features: Features) -> np.ndarray:
         return np.sqrt(kernel) * normals[:, l]
 
-    found = list(forward(network, np.full((size, 1), K0), driven, mean_square))
-    kernels = np.concatenate([layer.kernel for layer in found], axis=1)
+    passed = list(forward(network, np.full((size, 1), K0), driven, mean_square))
+    kernels = np.concatenate([layer.kernel for layer in passed], axis=1)
     deviations = np.sqrt(kernels)[..., None]
     output = deviations[:, depth] * generator.standard_normal((size, 1))
 
@@ -147,11 +147,11 @@ def _without_weights(network: LayeredNetwork, K0: float, size: int, stream: Stre
         weight, norm = layers.weights[l] / width, np.sqrt(_dot(delta, delta))
         fresh = [np.sqrt(weight) * norm * generator.standard_normal((size, width)) for _ in psi]
         bias = np.sqrt(layers.biases[l]) * norm * generator.standard_normal((size, 1))
-        known = bias + sum(_dot(x, u) for x, u in zip(psi, fresh, strict=True))
-        gain = weight * ratio(_dot(signals, delta) - known, kernels[:, l - 1, None])
+        conditional_mean = bias + sum(_dot(x, u) for x, u in zip(psi, fresh, strict=True))
+        gain = weight * ratio(_dot(signals, delta) - conditional_mean, kernels[:, l - 1, None])
         return [u + gain * x for x, u in zip(psi, fresh, strict=True)]
 
-    return _Networks(np.stack([layer.h for layer in found], axis=1), output, pull)
+    return _Networks(np.stack([layer.h for layer in passed], axis=1), output, pull)
 
 
 def _dot(x: Any, y: Any) -> np.ndarray:

@@ -52,8 +52,8 @@ def drawn(
 def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     index, draw, blocks = task
     with chunks.one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        found = [draw(block) for block in blocks]
-    return index, {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
+        values = [draw(block) for block in blocks]
+    return index, {name: np.concatenate([arrays[name] for arrays in values]) for name in values[0]}
 
 
 def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, np.ndarray]:
@@ -67,13 +67,13 @@ def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, 
     array([1., 4.])
     """
     edges = np.cumsum([part.size for part in block.parts])[:-1]
-    found = {}
+    summaries = {}
     with np.errstate(over="ignore", invalid="ignore"):
         for name, values in samples.items():
             parts = [moments_of(part) for part in np.split(values, edges)]
-            found[f"{name}_mean"] = np.stack([part.mean for part in parts])
-            found[f"{name}_comoment"] = np.stack([part.comoment for part in parts])
-    return found
+            summaries[f"{name}_mean"] = np.stack([part.mean for part in parts])
+            summaries[f"{name}_comoment"] = np.stack([part.comoment for part in parts])
+    return summaries
 
 
 def collected(
@@ -99,8 +99,8 @@ def collected(
             for name, values in raw.items():
                 values.append(arrays[name])
             _add_parts(batches, blocks, arrays)
-    found = [batches[index] for index in sorted(batches)]
-    return found, {name: np.concatenate(values) for name, values in raw.items()}
+    ordered = [batches[index] for index in sorted(batches)]
+    return ordered, {name: np.concatenate(values) for name, values in raw.items()}
 
 
 def _add_parts(
@@ -128,8 +128,8 @@ def estimated(
         If one is not finite; ``advice`` ends its message.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        found = jackknife(batches, estimate)
-    for name, values in found.items():
+        estimates = jackknife(batches, estimate)
+    for name, values in estimates.items():
         if not np.isfinite(values).all():
             raise OverflowError(f"{name} exceeds the range of float64{advice}")
-    return found
+    return estimates

@@ -243,11 +243,11 @@ class _SecondOrder:
         self.tilt = skip * self.tilt + others * z * (0.5 / root if root else 0.0)
         slope = sum(x * rise for x, rise in zip(psi, self.slopes(g), strict=True))
         pairs = mean**2 - np.einsum("ni,ni->n", kappa, kappa) / self.width**2
-        found = point.gains.own[l + 1] * (self.summed - mean)
-        found += 0.5 * point.curvatures[l + 1] * pairs
-        found += 2 * point.layers.weights[l + 1] * (slope * self.tilt).mean(axis=1)
-        self.summed = add_skip(point.layers.skips[l + 1], self.summed, found)
-        return found
+        change = point.gains.own[l + 1] * (self.summed - mean)
+        change += 0.5 * point.curvatures[l + 1] * pairs
+        change += 2 * point.layers.weights[l + 1] * (slope * self.tilt).mean(axis=1)
+        self.summed = add_skip(point.layers.skips[l + 1], self.summed, change)
+        return change
 
 
 def _one_tile(
@@ -293,13 +293,13 @@ def _one_tile(
         kappa = add_skip(skips[l + 1], kappa, u)
         every[:, l], drawn[:, l] = u.swapaxes(0, 1), packed(C)
     steps, means = drawn - residual[1:], every.mean(axis=3)
-    rest = steps - means - order2
+    remainder = steps - means - order2
     # C^(1) is linear in the noise; what is left is rounding.
-    rest[:, 0] = 0.0
+    remainder[:, 0] = 0.0
     product = _products(every, across) / width**2
     product += _products(steps[..., None], across) - _products(means[..., None], across)
     vertices = np.stack(vertex, axis=1)
-    return {"residual": drawn, "rest": rest, "product": product, "vertex": vertices}
+    return {"residual": drawn, "rest": remainder, "product": product, "vertex": vertices}
 
 
 def _products(x: np.ndarray, across: bool) -> np.ndarray:
@@ -320,15 +320,15 @@ def _vertex(
     alpha, beta = np.triu_indices(len(K))
     a = np.arange(len(alpha))
     a, b = (a[:, None], a) if across else (a, a)
-    moved = np.zeros((len(own), *np.broadcast_shapes(a.shape, b.shape)))
+    linear = np.zeros((len(own), *np.broadcast_shapes(a.shape, b.shape)))
     if width == 1:
-        return moved
+        return linear
     places = positions(len(alpha))
     # ⟨x_ia x_ib⟩ = K_αγ K_βδ + K_αδ K_βγ moves with K.
     for c, d in ((alpha[b], beta[b]), (beta[b], alpha[b])):
-        moved += kappa[:, places[alpha[a], c]] * K[beta[a], d]
-        moved += K[alpha[a], c] * kappa[:, places[beta[a], d]]
-    return _distinct(own, across) - _distinct(first, across) + moved / (width - 1)
+        linear += kappa[:, places[alpha[a], c]] * K[beta[a], d]
+        linear += K[alpha[a], c] * kappa[:, places[beta[a], d]]
+    return _distinct(own, across) - _distinct(first, across) + linear / (width - 1)
 
 
 def _distinct(x: np.ndarray, across: bool) -> np.ndarray:

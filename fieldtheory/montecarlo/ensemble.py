@@ -197,7 +197,7 @@ def fields(
     covariance = with_input_layer(covariance)
     own = np.diagonal(covariance, axis1=-2, axis2=-1) if across else covariance
     kernel_covariance = accumulate(skips, accumulate(skips, own).swapaxes(0, 1))
-    found = {
+    statistics = {
         "mean": mean,
         "covariance": own,
         "kernel_mean": accumulate(skips, mean),
@@ -205,16 +205,16 @@ def fields(
         "kernel_variance": np.diagonal(kernel_covariance)[:, :-1].T,
     }
     if network.width > 1:
-        found["four_point"] = np.diagonal(vertex, axis1=1, axis2=2) if across else vertex
-    found = {name: unpacked(values, matrix) for name, values in found.items()}
-    output = found["mean"][-1], found["covariance"][-1, -1]
+        statistics["four_point"] = np.diagonal(vertex, axis1=1, axis2=2) if across else vertex
+    statistics = {name: unpacked(values, matrix) for name, values in statistics.items()}
+    output = statistics["mean"][-1], statistics["covariance"][-1, -1]
     size, variance = map(np.diagonal, output) if matrix else output
-    found["output_kurtosis"] = 3 * ratio(variance, size**2)
+    statistics["output_kurtosis"] = 3 * ratio(variance, size**2)
     if across:
-        found["cross_covariance"] = _of_inputs(covariance)
+        statistics["cross_covariance"] = _of_inputs(covariance)
         if network.width > 1:
-            found["cross_four_point"] = _of_inputs(vertex)
-    return found
+            statistics["cross_four_point"] = _of_inputs(vertex)
+    return statistics
 
 
 @lru_cache(maxsize=8)

@@ -227,8 +227,8 @@ def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable
     >>> feature_functions(net)(h), feature_functions(net, slopes=True)(h)
     ((array([0., 2.]),), (array([0., 1.]),))
     """
-    found = network_functions(network).functions
-    values = [_continued((psi.slope if slopes else psi).value) for psi in found]
+    functions = network_functions(network).functions
+    values = [_continued((psi.slope if slopes else psi).value) for psi in functions]
     return lambda h: tuple(value(h) for value in values)
 
 

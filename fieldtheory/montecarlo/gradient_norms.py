@@ -173,9 +173,9 @@ def _variances(network: LayeredNetwork, K0: Any, X: Any) -> np.ndarray:
 
 def _trainable(network: LayeredNetwork) -> Trained:
     """‖∂h_i^(l)/∂W^(l)‖² = w_l ⟨φ²⟩ + u_l for one neuron i, over the number of columns of W^(l)."""
-    found = trained(network, "standard", bias_rates=0.0)
+    rates = trained(network, "standard", bias_rates=0.0)
     columns = np.array([network.input_dim, *[network.width] * (network.depth + 1)])
-    return Trained(found.weights / columns, found.biases / columns)
+    return Trained(rates.weights / columns, rates.biases / columns)
 
 
 def _as_network(loss_slope: Any) -> ResidualNetwork:
@@ -221,20 +221,20 @@ def _bounds(
 
 def _share(network: LayeredNetwork) -> float | None:
     """⟨Σψ²⟩/K = ⟨Σψ'²⟩ of features with ψ(th) = t ψ(h) for t > 0; None for others."""
-    found = [lines_of(psi) for psi in network_functions(network).functions]
-    return None if None in found else float(sum(lines.moment for lines in found if lines))
+    slopes = [lines_of(psi) for psi in network_functions(network).functions]
+    return None if None in slopes else float(sum(lines.moment for lines in slopes if lines))
 
 
 def _drawn(
     run: plan.Run, trainable: Trained, variance: float, number: int, loss: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error of the g_l of one input, (L + 2,)."""
-    found = draw_squares(run.network, variance, run.samples, run.seed, number, run.method)
+    squares = draw_squares(run.network, variance, run.samples, run.seed, number, run.method)
     of_input = max(trainable.weights[0] * variance + trainable.biases[0], 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        values = found.backward
+        values = squares.backward
         values[:, 0] *= of_input
-        values[:, 1:] *= trainable.weights[1:] * found.forward
+        values[:, 1:] *= trainable.weights[1:] * squares.forward
         if loss is not None:
-            values *= feature_functions(loss)(found.output)[0][:, None] ** 2
+            values *= feature_functions(loss)(squares.output)[0][:, None] ** 2
         return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(run.samples)

@@ -143,18 +143,18 @@ class _Layers:
         ⟨Q^(l) Q^(k)⟩ = A_lk² V^(k), so that Σ = ⟨δK δK⟩ and X = ⟨δK Q⟩ follow from layer to layer.
         """
         covariance, mixed = np.zeros((2, len(a), 3, 3))
-        found = np.zeros((len(self.means), len(a)))
+        sources = np.zeros((len(self.means), len(a)))
         for l, K in enumerate(self.signals.K):
-            found[l] = np.einsum("pef,pef->p", H[..., l], covariance / 2 + mixed)
-            if l + 1 < len(found):
+            sources[l] = np.einsum("pef,pef->p", H[..., l], covariance / 2 + mixed)
+            if l + 1 < len(sources):
                 # The skips of layers are the squares of γ.
                 skip, G = self.skips[l + 1], self._gains(l + 1, a, b)
-                moved, V = G + skip * np.eye(3), _squares(K[a, a], K[b, b], K[a, b])
-                crossed = moved @ mixed @ _transposed(G)
-                covariance = moved @ covariance @ _transposed(moved) + G @ V @ _transposed(G)
+                propagated, V = G + skip * np.eye(3), _squares(K[a, a], K[b, b], K[a, b])
+                crossed = propagated @ mixed @ _transposed(G)
+                covariance = propagated @ covariance @ _transposed(propagated) + G @ V @ _transposed(G)
                 covariance += crossed + _transposed(crossed)
-                mixed = skip * (moved @ mixed + G @ V)
-        return found * self.a[1:, None]
+                mixed = skip * (propagated @ mixed + G @ V)
+        return sources * self.a[1:, None]
 
     def _gains(self, l: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """∂(C_αα, C_ββ, C_αβ)^(l) by those of K^(l-1), (pairs, 3, 3)."""
@@ -168,7 +168,7 @@ class _Layers:
         signals, neurons = self.signals, NEURONS
         generator, inputs = np.random.default_rng(key), signals.K.shape[1]
         sources = self.known.copy()
-        K = rest = np.zeros((size, inputs, inputs))
+        K = second = np.zeros((size, inputs, inputs))
         # Signals and their noise by network, input and neuron.
         signal = noise = np.zeros((size, inputs, neurons))
         C, deltaC = signals.C[0], K
@@ -179,8 +179,8 @@ class _Layers:
                 signal = skip * signal + noise
             else:
                 signal, noise, C = skip * signal, skip * noise, skip**2 * C
-            if rest.any():
-                sources[l + 1] += self._second_order(l, rest, signal, noise, C)
+            if second.any():
+                sources[l + 1] += self._second_order(l, second, signal, noise, C)
             g = _products(self.features(signal)) - neurons * self.means[l]
             squares = _products((signal,)) - neurons * signals.K[l]
             left = (self.a[l + 1] * g - self._moved(l + 1, squares)) / np.sqrt(neurons)
@@ -188,16 +188,16 @@ class _Layers:
             deltaC = left + self._moved(l + 1, K + squares)
             if l + 1 < len(signals.C):
                 K = add_skip(self.skips[l + 1], K, deltaC)
-                rest = add_skip(self.skips[l + 1], rest, left + self._moved(l + 1, rest))
+                second = add_skip(self.skips[l + 1], second, left + self._moved(l + 1, second))
         return deltaC, self._propagated(sources)
 
     def _moved(self, l: int, K: np.ndarray) -> np.ndarray:
         """The change of a_l ⟨g⟩ for changes of the kernels, (..., P, P)."""
         own, diagonal = np.diagonal(K, axis1=-2, axis2=-1), np.arange(K.shape[-1])
         by_own = self.first[l] * own[..., :, None]
-        found = self.pair[l] * K + by_own + np.swapaxes(by_own, -1, -2)
-        found[..., diagonal, diagonal] = np.diagonal(self.pair[l]) * own
-        return np.asarray(found)
+        change = self.pair[l] * K + by_own + np.swapaxes(by_own, -1, -2)
+        change[..., diagonal, diagonal] = np.diagonal(self.pair[l]) * own
+        return np.asarray(change)
 
     def _second_order(
         self, l: int, K: np.ndarray, signal: np.ndarray, noise: Any, C: np.ndarray
@@ -210,7 +210,7 @@ class _Layers:
             twice * (own**2).mean(axis=0)[:, None]
             + 2 * crossed * np.einsum("nab,na->ab", K, own) / size
         )
-        found = by_own + by_own.T + 2 * mixed * (own.T @ own) / size + pair * (K**2).mean(axis=0)
+        source = by_own + by_own.T + 2 * mixed * (own.T @ own) / size + pair * (K**2).mean(axis=0)
         # Signals of both signs of the noise: what is divided by C is a difference.
         slopes_squared, weighted = np.zeros_like(K), np.zeros_like(K)
         for sign in (1, -1):
@@ -225,16 +225,16 @@ class _Layers:
         by_own = (weighted - C * slopes_squared) * inverse / 2 - neurons / a * self.first[l + 1]
         by_own = np.einsum("nab,na->ab", by_own, own)
         by_neurons = np.einsum("nab,nab->ab", by_pair, K) + by_own + by_own.T
-        return np.asarray(a * (found / 2 + by_neurons / size / np.sqrt(neurons)))
+        return np.asarray(a * (source / 2 + by_neurons / size / np.sqrt(neurons)))
 
     def _propagated(self, sources: np.ndarray) -> np.ndarray:
         """The shift of all layers from its sources, with that of the variances as it is known."""
-        found, K, diagonal = np.zeros_like(sources), np.zeros_like(sources[0]), self.own.shape[-1]
+        shift, K, diagonal = np.zeros_like(sources), np.zeros_like(sources[0]), self.own.shape[-1]
         for l in range(1, len(sources)):
-            found[l] = sources[l] + self._moved(l, K)
-            found[l].flat[:: diagonal + 1] = self.own[l]
-            K = add_skip(self.skips[l], K, found[l])
-        return found
+            shift[l] = sources[l] + self._moved(l, K)
+            shift[l].flat[:: diagonal + 1] = self.own[l]
+            K = add_skip(self.skips[l], K, shift[l])
+        return shift
 
 
 def _squares(x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -188,9 +188,9 @@ def covariance_with(
         with relative_tolerance(solution.rtol):
             theory = solution.pair_theory
         values, error = _sampled(solution, theory, packed, m, samples, seed, progress)
-    found = unpacked(values, True), unpacked(error, True)
+    matrices = unpacked(values, True), unpacked(error, True)
     return TraceCovariance(
-        solution.network, solution.input_kernel, weights, *found, m, samples, seed
+        solution.network, solution.input_kernel, weights, *matrices, m, samples, seed
     )
 
 
@@ -254,7 +254,7 @@ class _Weighted:
     def known(self) -> np.ndarray:
         """The correlators of the parts of first and second order, shape (L + 2, p)."""
         size = len(self.K)
-        found = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
+        correlators = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
         # Cov(h^(k), h^(j)) is K of the earlier layer times the skips between them.
         later, vector = np.zeros_like(self.K), np.zeros_like(self.vector)
         V, v, skips = self.squares, self.vector, np.append(self.hidden_skips, 0.0)
@@ -264,20 +264,20 @@ class _Weighted:
             vector[k] = v[k] + skips[k] * next_v
         earlier, before = np.zeros_like(self.K[0]), np.zeros_like(v[0])
         for k, K in enumerate(self.K):
-            moved = 2 * (K @ later[k] @ K + earlier)
+            propagated = 2 * (K @ later[k] @ K + earlier)
             z = K @ vector[k] + before
-            found[k + 1] = self._source(k, moved, z)
+            correlators[k + 1] = self._source(k, propagated, z)
             earlier = skips[k] ** 2 * (earlier + K @ V[k] @ K)
             before = skips[k] * (before + K @ v[k])
-        return found
+        return correlators
 
     def _source(self, k: int, moved: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Parts of first and second order of a_k φφ, averaged with h h and h, (p,)."""
         linear = self.slopes[k] * z[:, None]
-        found = packed_pairs(linear + linear.T)
+        source = packed_pairs(linear + linear.T)
         if self.taken_apart:
-            found = found + self.gains.moved(k + 1, packed_pairs(moved))
-        return np.asarray(found)
+            source = source + self.gains.moved(k + 1, packed_pairs(moved))
+        return np.asarray(source)
 
     def sampled(self, size: int, seed: int, number: int) -> np.ndarray:
         """What is left, from one batch of paths, shape (L + 2, p)."""
@@ -297,15 +297,15 @@ class _Weighted:
                 sums[l] -= Psi.sum() * self.means[l]
                 squares[l] += (h[l] * Psi) @ h[l].T - Psi.sum() * self.K[l]
                 linear[l] += h[l] @ Psi
-        found = np.zeros((len(self.K) + 1, *packed_pairs(self.K[0]).shape))
+        remainders = np.zeros((len(self.K) + 1, *packed_pairs(self.K[0]).shape))
         for l in range(len(self.K)):
-            found[l + 1] = packed_pairs(sums[l]) - self._source(l, squares[l], linear[l])
-        return found / size
+            remainders[l + 1] = packed_pairs(sums[l]) - self._source(l, squares[l], linear[l])
+        return remainders / size
 
 
 def _halved(packed: np.ndarray) -> np.ndarray:
     """Symmetric matrices (n, P, P) whose sums over all entries are those over the pairs."""
-    found = unpacked(packed, True) / 2
-    diagonal = np.arange(found.shape[-1])
-    found[:, diagonal, diagonal] *= 2
-    return found
+    halves = unpacked(packed, True) / 2
+    diagonal = np.arange(halves.shape[-1])
+    halves[:, diagonal, diagonal] *= 2
+    return halves

@@ -150,7 +150,7 @@ def simulate_response(
     # A progress bar ends with its results.
     next(results, None)
     estimate = partial(_estimates, layer_coefficients(network).skips)
-    found = [jackknife(mine, estimate) for mine in batches]
+    estimates = [jackknife(mine, estimate) for mine in batches]
     return SimulatedResponse(
         network,
         kernel,
@@ -159,7 +159,7 @@ def simulate_response(
         layer,
         step=_assembled(np.array([problem.step for problem in problems]), kernel),
         batches=len(batches[0]),
-        **{name: _assembled(np.stack([row[name] for row in found]), kernel) for name in found[0]},
+        **{name: _assembled(np.stack([row[name] for row in estimates]), kernel) for name in estimates[0]},
     )
 
 
@@ -246,9 +246,9 @@ def _shifted(C: np.ndarray, step: float) -> np.ndarray:
     """C ± ε for the variance of one input, or the covariance of two; (2, n, size, size)."""
     size = C.shape[-1]
     entry = np.ones((1, 1)) if size == 1 else np.array([[0.0, 1.0], [1.0, 0.0]])
-    found = C + np.array([step, -step])[:, None, None, None] * entry
-    scale = np.prod(np.diagonal(found, axis1=-2, axis2=-1), axis=-1)
-    rest = scale - (found[..., 0, 1] ** 2 if size == 2 else 0.0)
-    if (rest < -1e-12 * np.abs(scale)).any():
+    shifted = C + np.array([step, -step])[:, None, None, None] * entry
+    scale = np.prod(np.diagonal(shifted, axis1=-2, axis2=-1), axis=-1)
+    determinant = scale - (shifted[..., 0, 1] ** 2 if size == 2 else 0.0)
+    if (determinant < -1e-12 * np.abs(scale)).any():
         raise ValueError("relative_step must be smaller: a network has no kernel there")
-    return found
+    return shifted

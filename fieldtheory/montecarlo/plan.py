@@ -123,8 +123,8 @@ def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, 
 
 def specification_of(run: Any) -> dict[str, Any]:
     """All that decides the numbers of a run, a dataclass, in a form that JSON takes."""
-    found = {field.name: getattr(run, field.name) for field in fields(run)}
-    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
+    parameters = {field.name: getattr(run, field.name) for field in fields(run)}
+    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in parameters.items()}
     return plain | {"network": storage.attributes(run.network)}
 
 
@@ -140,8 +140,8 @@ def blocks_of(samples: int, size: int) -> list[Block]:
     (Part(batch=9, size=1), Part(batch=9, size=1))
     """
     count = min(BATCHES, samples)
-    quotient, rest = divmod(samples, count)
-    edges = np.cumsum([quotient + (batch < rest) for batch in range(count)])
+    quotient, remainder = divmod(samples, count)
+    edges = np.cumsum([quotient + (batch < remainder) for batch in range(count)])
     blocks = []
     for number, start in enumerate(range(0, samples, size)):
         stop = min(start + size, samples)

@@ -106,15 +106,15 @@ class SimulatedResponse(Result):
             raise ValueError(
                 f"input_average needs K0 of shape (P,) with P >= 2, got {self.input_kernel.shape}"
             )
-        count, found = len(self.input_kernel), {}
+        count, averages = len(self.input_kernel), {}
         for name in (field.name for field in self.table.values() if field.error):
             values, errors = getattr(self, name), getattr(self, f"{name}_error")
-            found[name] = values.mean(axis=0)
+            averages[name] = values.mean(axis=0)
             if inputs == "fixed":
-                found[f"{name}_error"] = np.sqrt((errors**2).sum(axis=0)) / count
+                averages[f"{name}_error"] = np.sqrt((errors**2).sum(axis=0)) / count
             else:
-                found[f"{name}_error"] = values.std(axis=0, ddof=1) / np.sqrt(count)
-        return found
+                averages[f"{name}_error"] = values.std(axis=0, ddof=1) / np.sqrt(count)
+        return averages
 
     def __repr__(self) -> str:
         net = self.network

@@ -156,15 +156,15 @@ def simulate(
     results = drawn(parts, "simulate", specification, directory, jobs, progress)
     batches, kept = collected(groups, results, ["draws"] * run.keep)
     of = reduced_estimates if run.variance_reduction else ensemble.estimates
-    found = estimated(
+    estimates = estimated(
         batches,
         partial(of, run.network, run.kernel, run.cross_inputs),
         "; reduce depth, branch_scale, skip_scale or weight_variance",
     )
     if run.keep:
-        found["residual_kernels"] = _all_layers(run, kept["draws"])
+        estimates["residual_kernels"] = _all_layers(run, kept["draws"])
     return Ensemble(
-        run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **found
+        run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **estimates
     )
 
 
@@ -175,14 +175,14 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
     kernel = limit_input_kernel(run.network, run.kernel)
     if run.variance_reduction:
-        given = run.network, kernel, run.cross_inputs
-        samples, residual = reduced_samples(*given, generator, block.size)
+        layer_arguments = run.network, kernel, run.cross_inputs
+        samples, residual = reduced_samples(*layer_arguments, generator, block.size)
     else:
         samples, residual = _plain(run, kernel, generator, block.size)
-    found = moments_of_parts(samples, block)
+    summary = moments_of_parts(samples, block)
     if run.keep:
-        found["draws"] = residual
-    return found
+        summary["draws"] = residual
+    return summary
 
 
 def _plain(

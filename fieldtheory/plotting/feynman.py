@@ -144,13 +144,13 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
         row, column = divmod(number, _TIKZ_COLUMNS)
         x, y = _TIKZ_STEP * column, 0.0 - _TIKZ_STEP * row
         lines.append(rf"\begin{{scope}}[shift={{({x:.2f},{y:.2f})}}]")
-        shown = picture(graph)
-        for points, dashed in shown.strokes:
+        graphics = picture(graph)
+        for points, dashed in graphics.strokes:
             a, b, c, d = map(_at, points)
             style = "[dashed]" if dashed else ""
             lines.append(rf"\draw{style} {a} .. controls {b} and {c} .. {d};")
-        lines += [rf"\fill {_at(point)} circle (0.09);" for point in shown.vertices]
-        lines += [rf"\node at {_at(place)} {{{name}}};" for name, place in shown.names]
+        lines += [rf"\fill {_at(point)} circle (0.09);" for point in graphics.vertices]
+        lines += [rf"\node at {_at(place)} {{{name}}};" for name, place in graphics.names]
         if title:
             lines.append(rf"\node at (0,2.2) {{{title}}};")
         lines.append(r"\end{scope}")
@@ -204,10 +204,10 @@ def _places(graph: Any) -> np.ndarray:
     laplacian = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
     # Stress majorisation (Gansner, Koren, North 2004).
     for _ in range(300):
-        apart = places[:, None] - places
-        lengths = np.linalg.norm(apart, axis=2) + np.eye(size)
+        differences = places[:, None] - places
+        lengths = np.linalg.norm(differences, axis=2) + np.eye(size)
         pull = weights * wanted / lengths
-        places = laplacian @ (pull[:, :, None] * apart).sum(axis=1)
+        places = laplacian @ (pull[:, :, None] * differences).sum(axis=1)
     places = places - (places.min(axis=0) + places.max(axis=0)) / 2
     target = places[1] if graph.legs == 2 else places[graph.legs :].mean(axis=0)
     x, y = target - places[0]
@@ -243,16 +243,16 @@ def _free_angles(
     """Directions in which nothing leaves a point, in the middle of the widest gaps."""
     ends = [b if a == point else a for a, b in bundles if point in (a, b) and a != b]
     used = [float(np.arctan2(*(places[end] - places[point])[::-1])) for end in ends]
-    found: list[float] = []
+    angles: list[float] = []
     for _ in range(count):
         ordered = sorted(used)
         gaps = np.diff([*ordered, ordered[0] + 2 * np.pi])
         widest = int(np.argmax(np.round(gaps, 6)))
         # Several loops share the one gap behind a line.
-        part = 1 / (count - len(found) + 1)
-        found.append(ordered[widest] + float(gaps[widest]) * part)
-        used.append(found[-1])
-    return found
+        part = 1 / (count - len(angles) + 1)
+        angles.append(ordered[widest] + float(gaps[widest]) * part)
+        used.append(angles[-1])
+    return angles
 
 
 def _loop(point: np.ndarray, angle: float) -> np.ndarray:

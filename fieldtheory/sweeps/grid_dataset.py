@@ -67,8 +67,8 @@ class GridDataset(xr.Dataset):  # type: ignore[no-untyped-call]
         """
         if not Path(path).is_file():
             raise ValueError(f"path must be a file that exists, got {str(path)!r}")
-        found = xr.load_dataset(path, engine="scipy")
-        return cls(found.data_vars, found.coords, found.attrs)
+        dataset = xr.load_dataset(path, engine="scipy")
+        return cls(dataset.data_vars, dataset.coords, dataset.attrs)
 
 
 class _Plot(DatasetPlotAccessor):

@@ -206,10 +206,10 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
 
 def _values(network: LayeredNetwork, name: str, given: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
-    known = [_KERNEL, *(f.name for f in fields(network))]
-    if name not in known:
+    names = [_KERNEL, *(f.name for f in fields(network))]
+    if name not in names:
         raise ValueError(
-            f"over must have keys among {', '.join(known)}, got {name!r}{_meant(name, known)}"
+            f"over must have keys among {', '.join(names)}, got {name!r}{_meant(name, names)}"
         )
     try:
         plain = [] if isinstance(given, str) else list(given)
@@ -252,8 +252,8 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
 
 
 def _meant(name: Any, known: Sequence[str]) -> str:
-    found = hint(str(name), known)
-    return f": did you mean {found}?" if found else ""
+    suggestion = hint(str(name), known)
+    return f": did you mean {suggestion}?" if suggestion else ""
 
 
 def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def _group(
 ) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
     batched = [name for name in quantities if name != _OPTIMUM and FIELDS[name].batches]
-    found = {}
+    groups = {}
     if batched:
         swept = [name for name in points[0] if name in _batched(network)]
         depth = changes.get("depth", network.depth)
@@ -327,7 +327,7 @@ def _group(
             own = len(FIELDS[name].dims_for(kernel.ndim > 1))
             values = getattr(solution, name)
             shape = values.shape[values.ndim - own :]
-            found[name] = np.broadcast_to(values, (len(points), *shape))
+            groups[name] = np.broadcast_to(values, (len(points), *shape))
     single: dict[str, list[Any]] = {name: [] for name in quantities if name not in batched}
     for point in points if single else ():
         solution = solve(*_at(network, kernel, point))
@@ -336,7 +336,7 @@ def _group(
                 values.append(optimal_scaling(solution.network, solution.input_kernel))
             else:
                 values.append(getattr(solution, name))
-    return found | {name: np.stack(values) for name, values in single.items()}
+    return groups | {name: np.stack(values) for name, values in single.items()}
 
 
 def _stacked(name: str, values: list[Any], depth: int) -> np.ndarray:

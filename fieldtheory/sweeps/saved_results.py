@@ -41,10 +41,10 @@ def load(path: str | Path) -> Any:
         from fieldtheory.sweeps.grid_dataset import GridDataset
 
         return GridDataset.load_file(path)
-    known = {each.__name__: each for each in _below(Stored)}  # type: ignore[type-abstract]
-    if kind not in known:
+    kinds = {each.__name__: each for each in _below(Stored)}  # type: ignore[type-abstract]
+    if kind not in kinds:
         raise ValueError(f"path must be a file of a result, {str(path)!r} holds {kind}")
-    return known[kind].load(path)
+    return kinds[kind].load(path)
 
 
 def _below(parent: type[Stored]) -> list[type[Stored]]:
