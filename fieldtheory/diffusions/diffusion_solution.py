@@ -401,7 +401,9 @@ def _solved(
         for layer in range(network.depth):
             signals.append(wide.layer(signals[-1]))
             _require_finite(layer + 1, *signals[-1])
-    columns = (np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True))
+    columns = (
+        np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True)
+    )
     mean, covariance, gram = columns
     return DiffusionSolution(network, inputs, times, mean, covariance, gram, parts)
 

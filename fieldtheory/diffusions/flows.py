@@ -59,7 +59,9 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
 
     with np.errstate(all="ignore"):
         span = start ** (1 / power), end ** (1 / power)
-        solution = solve_ivp(rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15)
+        solution = solve_ivp(
+            rate, span, _flat(signals), "DOP853", span[1:], rtol=RELATIVE, atol=1e-15
+        )
     if not solution.success:
         raise ArithmeticError(_failed(wide, reached))
     return _signals(solution.y[:, -1], inputs)
@@ -80,7 +82,9 @@ def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, 
         growth = _along(wide, signals, gaussian, forward=True)
         change_rate = _along(wide, signals, change)
         if third.any():
-            change_rate = change_rate + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
+            change_rate = (
+                change_rate + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
+            )
         e = wide.changes(signals, growth, change_rate)
         return np.concatenate([_flat(v), _flat(e), v.cumulant.ravel()])
 

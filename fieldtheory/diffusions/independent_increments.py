@@ -114,7 +114,9 @@ def _switched_off(psi: Function, largest: float, edge: float) -> FeatureSeries:
         values = psi.value(x)
     amplitudes = np.exp(-1j * np.outer(s, x)) @ (weights * values)
     # The first frequency says how far apart they are.
-    count = max(np.nonzero(np.abs(amplitudes) > _NEGLIGIBLE * np.abs(amplitudes).max())[0][-1] + 1, 2)
+    count = max(
+        np.nonzero(np.abs(amplitudes) > _NEGLIGIBLE * np.abs(amplitudes).max())[0][-1] + 1, 2
+    )
     return FeatureSeries(s[:count], amplitudes[:count])
 
 
@@ -157,7 +159,9 @@ def layers_of(wide: WideNetwork) -> Layers:
         series = feature_series(network.input_activation, largest)
         layers = Layers(np.zeros(shape), *np.zeros((3, *shape, inputs)))
         scales = np.empty((shape[0] - 1, inputs))
-        needed = max(_follow_single(wide, series, largest, layers, scales, i) for i in range(inputs))
+        needed = max(
+            _follow_single(wide, series, largest, layers, scales, i) for i in range(inputs)
+        )
         if needed <= largest:
             _follow_pairs(wide, series, layers, scales)
             return layers._replace(error=_with_earlier_layers(layers.error, network))
@@ -346,7 +350,9 @@ class _Increments:
         @cache
         def of(i: int, orders: int) -> tuple[np.ndarray, np.ndarray]:
             coefficients = _coefficients(self.network, self.frequencies, self.deviations[i], orders)
-            return coefficients, np.sqrt(np.maximum(1 - (np.abs(coefficients) ** 2).sum(axis=1), 0.0))
+            return coefficients, np.sqrt(
+                np.maximum(1 - (np.abs(coefficients) ** 2).sum(axis=1), 0.0)
+            )
 
         return of
 

@@ -151,7 +151,9 @@ class _Layers:
                 skip, G = self.skips[l + 1], self._gains(l + 1, a, b)
                 propagated, V = G + skip * np.eye(3), _squares(K[a, a], K[b, b], K[a, b])
                 crossed = propagated @ mixed @ _transposed(G)
-                covariance = propagated @ covariance @ _transposed(propagated) + G @ V @ _transposed(G)
+                covariance = propagated @ covariance @ _transposed(
+                    propagated
+                ) + G @ V @ _transposed(G)
                 covariance += crossed + _transposed(crossed)
                 mixed = skip * (propagated @ mixed + G @ V)
         return sources * self.a[1:, None]

@@ -159,7 +159,10 @@ def simulate_response(
         layer,
         step=_assembled(np.array([problem.step for problem in problems]), kernel),
         batches=len(batches[0]),
-        **{name: _assembled(np.stack([row[name] for row in estimates]), kernel) for name in estimates[0]},
+        **{
+            name: _assembled(np.stack([row[name] for row in estimates]), kernel)
+            for name in estimates[0]
+        },
     )
 
 
