@@ -15,8 +15,8 @@ from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.inference.tilting import TiltedPosterior, tilted_posterior
 from fieldtheory.limits import DepthLimit, depth_limit
+from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
-from fieldtheory.montecarlo.comparison.result import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with

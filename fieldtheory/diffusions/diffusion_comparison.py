@@ -12,9 +12,9 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemble
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
+from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare, comparison_of
 from fieldtheory.montecarlo.comparison.measured import Measured
-from fieldtheory.montecarlo.comparison.result import Comparison
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments

@@ -10,7 +10,7 @@ import numpy as np
 from fieldtheory.data import Dataset
 from fieldtheory.data.dataset import pair_classes
 from fieldtheory.inference.spectra import Spectrum
-from fieldtheory.montecarlo.comparison.result import Comparison
+from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import Solution

@@ -10,9 +10,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo.comparison.compared_field import AtWidth, Coefficient
+from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
 from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
-from fieldtheory.montecarlo.comparison.result import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.dispatch import by_network_type
