@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 
 from docutils.parsers.rst.states import Inliner
+from sphinx.errors import ConfigError
 from sphinx.ext import autosummary
 
 from fieldtheory.numerics.result import _MACHINERY
@@ -17,10 +18,15 @@ from fieldtheory.numerics.result import _MACHINERY
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build"
 if not find_spec("torch"):
-    raise ImportError("the site shows trained networks: install torch, the build for CPUs will do")
+    raise ConfigError("the site shows trained networks: install torch, the build for CPUs will do")
 # Pages draw pictures and start notebooks: neither needs a window or more than one thread.
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Kernels warn of what an execution on one machine need not care about: a profile of errors only.
+PROFILE = BUILD / "ipython" / "profile_default"
+PROFILE.mkdir(parents=True, exist_ok=True)
+(PROFILE / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+os.environ |= {"IPYTHONDIR": str(PROFILE.parent), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 project = "fieldtheory"

@@ -3,13 +3,20 @@
 import fcntl
 import os
 import pickle
+import threading
 
 import pytest
 from hypothesis import settings
 
+from fieldtheory.cli import terminal
+from fieldtheory.numerics import chunks
 from tests import rendering
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Lines of progress come after seconds, in which slow machines do less: tests of them set others.
+terminal._SILENCE = threading.TIMEOUT_MAX
+chunks.SILENCE = float("inf")
 
 # Fixed seeds; no deadline, since a first call may derive and compile expressions.
 settings.register_profile("all", derandomize=True, deadline=None, max_examples=50)

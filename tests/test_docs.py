@@ -3,6 +3,7 @@
 import pydoc
 import re
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +144,8 @@ def test_names_on_pages_exist():
     for path in FOLDER.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         for name in set(re.findall(r"(?<![\w/.-])fieldtheory((?:\.[A-Za-z_]\w*)+)", text)):
-            assert pydoc.locate(f"fieldtheory{name}") is not None, f"{path.name}: {name}"
+            if not name.startswith(".training") or find_spec("torch"):
+                assert pydoc.locate(f"fieldtheory{name}") is not None, f"{path.name}: {name}"
         missing = [
             n for n in re.findall(r"(?<![\w.])ft\.([A-Za-z_]\w*)", text) if not hasattr(ft, n)
         ]

@@ -138,6 +138,7 @@ class TestImages:
     def test_patterns(self, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a[0]) or tmp_path)
+        monkeypatch.setattr(figures_command, "find_spec", lambda name: name)
         output("figures", "sr.fig3", "sr.fig*", "f25.fig3")
         assert asked == ["f25.fig3", "sr.fig1", "sr.fig2", "sr.fig3"]
         asked.clear()
