@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling import jax_functions
-from fieldtheory.compiling.translation import for_backend, numpy_code, translate
+from fieldtheory.compiling.translation import for_backend, mpmath_code, numpy_code, translate
 from fieldtheory.validation import choice, shown
 
 BACKENDS = ("numpy", "mpmath", "jax")
@@ -84,8 +83,7 @@ def lambdify(
     if backend == "jax":
         return jax_functions.compiled(arguments, translated, functions, matrix)
     if backend == "mpmath":
-        library = [functions, {"sqrt": lambda v: mpmath.sqrt(max(v, 0))}, "mpmath"]
-        return sp.lambdify(list(arguments), translated, modules=library, cse=True)
+        return mpmath_code(arguments, translated, functions)
     compiled = numpy_code(arguments, translated, functions)
 
     def function(*values: Any) -> Any:

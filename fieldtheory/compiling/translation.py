@@ -18,13 +18,18 @@ from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
 from fieldtheory.averages.choosing import apart, choose
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.closed_forms import DENSITY
 from fieldtheory.averages.nodes.float_forms import (
+    MPMATH,
     NUMPY,
     evaluated,
+    holds_for_parallel,
     keeps_digits,
     stable,
+    with_determinants,
     with_tails,
 )
 from fieldtheory.averages.nodes.gaussian import without_deltas
@@ -35,6 +40,8 @@ from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 _NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
 # Where a function that is larger than a polynomial of this degree grows exponentially.
 _FAR, _DEGREE = 1000, 20
+# The least number of float64.
+_LEAST = np.finfo(float).smallest_subnormal
 _SINGULAR = ("δ-functions integrated",)
 _CANCELS = "elementary integrals of every term, with mpmath: the terms cancel in float64"
 
@@ -140,7 +147,7 @@ def is_closed(expression: sp.Expr) -> bool:
     """
 
     def form(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
-        named, _ = _in_symbols(node, "numpy")
+        named, _ = _in_symbols(node)
         decision = _decision(named, "numpy") if isinstance(named, AverageNode) else Decision(named)
         return node if decision.digits and node.has(sp.DiracDelta) else decision.value
 
@@ -172,7 +179,7 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
     >>> resolve(GaussianAverage(sp.tanh(x) ** 2, x, 1), "numpy", {}).name
     'panels'
     """
-    node, symbols = _in_symbols(node, backend)
+    node, symbols = _in_symbols(node)
     if not isinstance(node, AverageNode):
         inner = _translated(node, backend, functions)
         return inner._replace(value=inner.value.xreplace(symbols))
@@ -191,6 +198,11 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
         return call
 
     value = value.replace(lambda e: isinstance(e, AverageNode), integrated)
+    if integrals or value.has(DENSITY):
+        value = with_determinants(value, node.covariance)
+    if value.has(DENSITY):
+        arguments = sorted(value.free_symbols, key=sp.default_sort_key)
+        value = call(_of_densities(value, arguments, backend, functions), arguments, functions)
     return Resolution(value.xreplace(symbols), tuple(integrals), decision.notes)
 
 
@@ -199,27 +211,74 @@ def _decision(node: AverageNode, backend: str) -> Decision:
     """The closed form if there is one and it does not cancel, else what is left to integrate.
 
     A closed form that cancels takes more digits where the functions grow exponentially, so that
-    panels do not end, and where nothing is left to integrate after the δ-functions.
+    panels do not end, and where nothing is left to integrate after the δ-functions. One that
+    δ-functions leave is also not taken if it is 0/0 for parallel signals.
     """
     singular = any(F.has(sp.DiracDelta) for F in node.functions)
     closed = node.doit(deltas=False) if _may_have_closed_form(node) else node
     if backend == "mpmath" and closed.has(sp.erf):
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
         closed = node
-    if not closed.has(AverageNode):
+    is_limit = not closed.has(AverageNode)
+    if is_limit:
         decision = _of_closed_form(closed, node, backend)
-        if not decision.digits:
+        is_limit = not singular or _is_limit(closed, decision.value, node, backend)
+        if is_limit and not decision.digits:
             return decision._replace(notes=(*(_SINGULAR if singular else ()), *decision.notes))
         if any(map(_grows, node.functions)) or (backend == "mpmath" and not singular):
-            return decision
+            return Decision(closed, digits=True)
     if not singular:
         return Decision(node)
     parts = node.rewrite(GaussianAverage).replace(
         lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
     )
-    if parts.has(AverageNode) or closed.has(AverageNode):
+    if parts.has(AverageNode) or not is_limit:
         return Decision(parts, () if parts.has(sp.DiracDelta) else _SINGULAR)
     return decision._replace(notes=_SINGULAR)
+
+
+def _of_densities(
+    value: sp.Expr, arguments: Sequence[sp.Expr], backend: str, functions: dict[str, Callable]
+) -> Callable:
+    """The function of what δ-functions leave: ±∞ where it diverges, as for signals that jump alike.
+
+    Raises
+    ------
+    QuadratureError
+        From the function, where terms of both signs diverge.
+    """
+    code, density, number = {
+        "numpy": (numpy_code, _density, np.float64),
+        "mpmath": (mpmath_code, _precise_density, mpmath.mpf),
+    }[backend]
+    compiled = code(arguments, value, functions | {DENSITY.__name__: density})
+
+    def function(*entries: Any) -> Any:
+        K = [number(k) for k in entries]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = compiled(*K)
+        if (found != found).any() if backend == "numpy" else mpmath.isnan(found):
+            raise QuadratureError(
+                "a derivative of an average has no value for signals that vanish, or jump alike "
+                f"with jumps of both signs: the variances and covariance are {entries}"
+            )
+        return found
+
+    return function
+
+
+def _density(point: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """N(point; 0, variance); not zero by underflow, as it may multiply another that is infinite."""
+    spread = np.where(variance > 0, variance, 1.0)
+    peaked = np.where(point == 0, np.inf, 0.0)
+    values = np.maximum(np.exp(-(point**2) / (2 * spread)), _LEAST) / np.sqrt(2 * np.pi * spread)
+    return np.where(variance > 0, values, peaked)
+
+
+def _precise_density(point: mpmath.mpf, variance: mpmath.mpf) -> mpmath.mpf:
+    if variance > 0:
+        return mpmath.npdf(point, 0, mpmath.sqrt(variance))
+    return mpmath.mpf(0) if point else mpmath.inf
 
 
 def _of_closed_form(value: sp.Expr, node: AverageNode, backend: str) -> Decision:
@@ -236,6 +295,15 @@ def _of_closed_form(value: sp.Expr, node: AverageNode, backend: str) -> Decision
         if not keeps_digits(value, entries, compiled):
             return Decision(value, digits=True)
     return Decision(form, ("stable form in float64",) if form != value else ())
+
+
+def _is_limit(value: sp.Expr, form: sp.Expr, node: AverageNode, backend: str) -> bool:
+    """Whether the code of a closed form is its limit for parallel signals."""
+    entries = _entries(node.covariance)
+    if len(node.variables) != 2 or not value.free_symbols <= set(entries):
+        return True
+    code = numpy_code if backend == "numpy" else mpmath_code
+    return holds_for_parallel(value, entries, code(entries, form, {}))
 
 
 def _grows(F: sp.Expr) -> bool:
@@ -265,14 +333,12 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
     return Resolution(value, tuple(integrals), tuple(dict.fromkeys(notes)))
 
 
-def _in_symbols(node: AverageNode, backend: str) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
+def _in_symbols(node: AverageNode) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
     """An average with symbols in place of the entries of its covariance, and their values.
 
     `stable` finds determinants of symbols alone. Zeros of three and more variables stay.
     """
     K, size = node.covariance, len(node.variables)
-    if size <= 2 and backend == "mpmath":
-        return node, {}
     symbols: dict[sp.Expr, sp.Expr] = {}
     named = K.as_mutable()
     for i, j in entry_indices(size):
@@ -376,6 +442,13 @@ def numpy_code(
     """The NumPy function of translated entries."""
     library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
     return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
+
+
+def mpmath_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The mpmath function of translated entries."""
+    return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
 
 
 def _sqrt(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 
 # Splits a double into two halves of 26 bits (Dekker).
@@ -41,6 +42,14 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
         rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
         rest = rest - (((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low)
     return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
+
+
+def precise_determinant(K_xx: mpmath.mpf, K_yy: mpmath.mpf, K_xy: mpmath.mpf) -> mpmath.mpf:
+    """K_xx K_yy − K_xy², zero if negative, to the digits of mpmath."""
+    with mpmath.workprec(2 * mpmath.mp.prec + 10):
+        x, y, z = map(mpmath.mpf, (K_xx, K_yy, K_xy))
+        minor = max(x * y - z * z, mpmath.mpf(0))
+    return +minor
 
 
 def differences(xp: Any, determinant: Callable) -> dict[str, Callable]:

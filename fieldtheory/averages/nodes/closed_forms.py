@@ -27,7 +27,7 @@ import sympy as sp
 from sympy import DiracDelta, Heaviside, erf
 
 from fieldtheory.averages.integrands.exponentials import with_masks
-from fieldtheory.averages.integrands.steps import sift, step_form
+from fieldtheory.averages.integrands.steps import first_derivative, sift, step_form
 
 _MAX_TERMS = 400
 # Powers of variables whose means are fractions of the covariances have sums of thousands of terms.
@@ -39,8 +39,23 @@ _REMOVED = (
     *(Heaviside, DiracDelta, sp.sign, sp.Abs, sp.Piecewise),
 )
 
-# ⟨F⟩ for an integrand, its variables and their covariance.
-Average = Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
+# N(point; 0, variance) where the variance may be zero, for code that evaluates it.
+DENSITY = sp.Function("density")
+
+
+class Conditional(NamedTuple):
+    """How averages given a variable at the place of a δ-function are written.
+
+    Parameters
+    ----------
+    average : callable
+        ⟨F⟩ for an integrand, its variables and their covariance.
+    density : callable
+        That of a Gaussian variable at a point, given its variance.
+    """
+
+    average: Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
+    density: Callable[[sp.Expr, sp.Expr], sp.Expr]
 
 
 class _NoClosedForm(Exception):
@@ -155,11 +170,11 @@ def is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
 
 
 def without_deltas(
-    F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, average: Average
+    F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, conditional: Conditional
 ) -> tuple[sp.Expr, sp.Expr] | None:
     """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions.
 
-    These are conditioned on δ's argument and averaged by ``average`` over the other variables.
+    These are conditioned on δ's argument and averaged over the other variables.
     None where a term has no meaning or no rule.
     """
     factors: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
@@ -173,7 +188,7 @@ def without_deltas(
     # Not expanded: a product f(x) g(y) stays one.
     smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
     try:
-        values = [_condition(term, tuple(variables), K, average) for term in singular]
+        values = [_condition(term, tuple(variables), K, conditional) for term in singular]
     except _NoClosedForm:
         return None
     return smooth, sp.Add(*values)
@@ -278,10 +293,16 @@ def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
 
 
 def _delta(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
-    return _condition(F, variables, K, _sum) if F.has(DiracDelta) else None
+    closed = Conditional(_sum, density)
+    return _condition(F, variables, K, closed) if F.has(DiracDelta) else None
 
 
-def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+def density(point: sp.Expr, variance: sp.Expr) -> sp.Expr:
+    """N(point; 0, variance)."""
+    return sp.exp(-(point**2) / (2 * variance)) / sp.sqrt(2 * sp.pi * variance)
+
+
+def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditional) -> sp.Expr:
     """⟨F⟩ for a product with a δ-function as a factor."""
     delta = next((f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)), sp.S.One)
     inside = [i for i, v in enumerate(variables) if delta.has(v)]
@@ -293,22 +314,22 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> 
     if slope.has(x):
         raise _NoClosedForm
     if len(delta.args) > 1:
-        return _by_parts(delta, slope, rest, i, variables, K, average)
+        return _by_parts(delta, slope, rest, i, variables, K, conditional)
     point = -delta.args[0].subs(x, 0) / slope
     others = [j for j in range(len(variables)) if j != i]
-    density = sp.exp(-(point**2) / (2 * K[i, i])) / sp.sqrt(2 * sp.pi * K[i, i]) / sp.Abs(slope)
+    at_point = conditional.density(point, K[i, i]) / sp.Abs(slope)
     means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
     rest = rest.subs(x, point).subs(means, simultaneous=True)
     if not others:
-        return density * rest
-    conditional = sp.ImmutableMatrix(
+        return at_point * rest
+    residual = sp.ImmutableMatrix(
         len(others),
         len(others),
         lambda r, s: (
             (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
         ),
     )
-    return _times(density, average(rest, tuple(variables[j] for j in others), conditional))
+    return _times(at_point, conditional.average(rest, tuple(variables[j] for j in others), residual))
 
 
 def _by_parts(
@@ -318,25 +339,27 @@ def _by_parts(
     i: int,
     variables: tuple,
     K: sp.Matrix,
-    average: Average,
+    conditional: Conditional,
 ) -> sp.Expr:
-    """⟨δ^(n) G⟩ from ⟨∂_i (δ^(n−1) G)⟩ = Σ_j (K⁻¹)_ij ⟨h_j δ^(n−1) G⟩."""
+    """⟨δ^(n) G⟩ = −⟨δ^(n−1) DG⟩, DG = Σ_j (K_ij/K_ii) ∂_j G − (h_i/K_ii) G.
+
+    This is the derivative of the density of h_i times ⟨G⟩ given h_i: finite where K is singular.
+    """
     argument, order = delta.args
-    determinant = K.det()
-    if determinant == 0 or any(s.has(variables[i]) for s in rest.atoms(Heaviside, DiracDelta)):
+    if any(s.has(variables[i]) for s in rest.atoms(Heaviside, DiracDelta)):
         raise _NoClosedForm
     lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
-    inverse = K.adjugate() / determinant
-    total = -_average_terms(lower * rest.diff(variables[i]), variables, K, average)
+    total = _average_terms(sift(variables[i] * lower * rest, variables), variables, K, conditional)
+    total = _times(1 / K[i, i], total)
     for j, y in enumerate(variables):
-        moment = _average_terms(sift(y * lower * rest, variables), variables, K, average)
-        total += _times(inverse[i, j], moment)
+        change = sift(lower * first_derivative(rest, y), variables)
+        total -= _times(K[i, j] / K[i, i], _average_terms(change, variables, K, conditional))
     return _times(1 / slope, total)
 
 
-def _average_terms(F: sp.Expr, variables: tuple, K: sp.Matrix, average: Average) -> sp.Expr:
+def _average_terms(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditional) -> sp.Expr:
     terms = [term for term in sp.Add.make_args(sp.expand(F)) if term != 0]
-    return sp.Add(*[_condition(term, variables, K, average) for term in terms])
+    return sp.Add(*[_condition(term, variables, K, conditional) for term in terms])
 
 
 def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:

@@ -18,9 +18,14 @@ from scipy.special import erfc
 
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.exact_differences import determinant as exact_determinant
-from fieldtheory.averages.integrands.exact_differences import differences
+from fieldtheory.averages.integrands.exact_differences import differences, precise_determinant
 
 NUMPY: dict[str, Callable] = differences(np, exact_determinant) | {"complement": erfc}
+MPMATH: dict[str, Callable] = {
+    "sqrt": lambda value: mpmath.sqrt(max(value, 0)),
+    "complement": mpmath.erfc,
+    "determinant": precise_determinant,
+}
 determinant, _exponential_difference, difference_variance, _arcsine, _angle, _erfc = map(
     sp.Function, NUMPY
 )
@@ -28,6 +33,10 @@ determinant, _exponential_difference, difference_variance, _arcsine, _angle, _er
 _VARIANCES = (1e-12, 1e-6, 1e-2, 0.6, 30.0, 1e3, 1e6)
 _RATIOS = (1.0, 1.7)
 _CORRELATIONS = (1e-4, 0.3, 0.9, 1 - 1e-9)
+# Ratios of the standard deviations of parallel signals.
+_ROOTS = (1.0, 2.0)
+# Distance from them, to a power of which limits are known.
+_NEAR = 1e-30
 # The promised error relative to the natural size, and digits in which nothing cancels.
 _ALLOWED, _DIGITS = 1e-12, 250
 # Numbers that float64 holds with all digits, and so does what they are made of.
@@ -74,6 +83,41 @@ def keeps_digits(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) 
     return True
 
 
+def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
+    """Whether a function is finite for parallel variables, and the limit of a closed form.
+
+    Parameters
+    ----------
+    form : sympy.Expr
+        In K_xx, K_yy and K_xy.
+    entries : sequence of symbols
+        These.
+    compiled : callable
+        The function of them, of numbers.
+
+    Examples
+    --------
+    >>> a, b, c = sp.symbols("a b c", positive=True)
+    >>> holds_for_parallel(sp.sqrt(a * b - c**2), [a, b, c], lambda a, b, c: 0.0)
+    True
+    >>> holds_for_parallel(sp.erf((a - c) / sp.sqrt(a * b - c**2)), [a, b, c], lambda *_: np.nan)
+    False
+    """
+    precise = sp.lambdify(list(entries), form, modules="mpmath", cse=True)
+    for K, root, sign in product(_VARIANCES, _ROOTS, (1, -1)):
+        with mpmath.workdps(_DIGITS):
+            c = sign * (1 - mpmath.mpf(_NEAR) ** 3)
+            limit = precise(mpmath.mpf(K), mpmath.mpf(K * root**2), K * root * c)
+        try:
+            with np.errstate(all="ignore"):
+                value = float(compiled(*map(np.float64, (K, K * root**2, sign * K * root))))
+        except ZeroDivisionError:
+            return False
+        if not abs(value - limit) <= _ALLOWED * abs(limit) + _NEAR:
+            return False
+    return True
+
+
 def _points(count: int) -> list[list[tuple[float, ...]]]:
     """Covariances, together those of the same variances."""
     if count == 1:
@@ -104,9 +148,8 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
     >>> evaluated(sp.cosh(K) - 1, [K], "numpy")(np.array([1e-9, 1.0]))
     array([5.00000000e-19, 5.43080635e-01])
     """
-    known = {"sqrt": lambda value: mpmath.sqrt(max(value, 0)), "complement": mpmath.erfc}
     form = with_tails(form)
-    compiled = sp.lambdify(list(entries), form, modules=[known, "mpmath"], cse=True)
+    compiled = sp.lambdify(list(entries), form, modules=[MPMATH, "mpmath"], cse=True)
 
     def precise(*values: Any) -> Any:
         digits, previous = mpmath.mp.dps, None
@@ -152,20 +195,31 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     >>> stable(sp.atan2(c, sp.sqrt(a * b - c**2)), sp.ImmutableMatrix([[a, c], [c, b]]))
     arcsine(a, b, c)
     """
-    entries = (K[0, 0], K[-1, -1], K[0, -1])
-    pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
-    if pair:
-        value = _bottom_up(value, lambda e: _with_determinant(e, *entries))
+    value, entries = with_determinants(value, K), _pair(K)
+    if entries:
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     value = with_tails(value)
     value = _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
-    if not pair:
+    if not entries:
         return value
     a, b, c = entries
     root = sp.sqrt(determinant(a, b, c))
     return value.xreplace(
         {sp.atan2(root, -c): _angle(a, b, c), sp.atan2(c, root): _arcsine(a, b, c)}
     )
+
+
+def with_determinants(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
+    """An equal expression with K_xx K_yy − K_xy² as a function, where K is one of symbols."""
+    entries = _pair(K)
+    return _bottom_up(value, lambda e: _with_determinant(e, *entries)) if entries else value
+
+
+def _pair(K: sp.ImmutableMatrix) -> tuple[sp.Expr, ...]:
+    """K_xx, K_yy and K_xy of two variables if they are symbols, else nothing."""
+    entries = (K[0, 0], K[-1, -1], K[0, -1])
+    pair = K.shape == (2, 2) and len(set(entries)) == 3 and all(e.is_Symbol for e in entries)
+    return entries if pair else ()
 
 
 def _bottom_up(expr: sp.Expr, rule: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:

@@ -140,7 +140,8 @@ def _curvature(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     """The average with δ-functions integrated out; the node itself where that is impossible.
 
-    What is left to average over other variables is put in closed form unless ``doit`` is false.
+    What is left to average over other variables is put in closed form unless ``doit`` is false;
+    then densities are calls of `closed_forms.DENSITY`.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
         return node
     F, variables, K = node.args
 
-    def conditional(*args: Any) -> sp.Expr:
+    def average(*args: Any) -> sp.Expr:
         found = GaussianAverage(*args)
         if doit:
             return found.doit()
@@ -162,5 +163,7 @@ def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
             lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
         )
 
+    density = closed_forms.density if doit else closed_forms.DENSITY
+    conditional = closed_forms.Conditional(average, density)
     split = closed_forms.without_deltas(F, tuple(variables), K, conditional)
     return node if split is None else GaussianAverage(split[0], variables, K) + split[1]

@@ -36,6 +36,8 @@ _STEADY = 1e-2
 _FARTHEST = 38.0
 # Panels times orders that are integrated at once.
 _TOGETHER = 1 << 16
+# Rounding of h, and what it adds to the last coefficients of φ on a panel.
+_ROUNDING = 1e-14
 # Errors, relative to √⟨φ²⟩, up to which the panels of the widest signal serve a table.
 _SHARED = 1e-14
 
@@ -233,9 +235,11 @@ class Means:
 
     def about(self, K: np.ndarray, mean: np.ndarray, rtol: float) -> np.ndarray:
         """⟨F(h)⟩ of h ~ N(mean, K) for variances and means (m,)."""
-        deviation = np.sqrt(np.maximum(K, 0.0))
-        values, errors, sizes = averages_about([self.function], mean, deviation)
-        _require(errors[0], sizes[0], K, rtol)
+        deviation, pair = np.sqrt(np.maximum(K, 0.0)), [self.function, self.function.slope]
+        values, errors, sizes = averages_about(pair, mean, deviation)
+        # The rounding of h next to a kink is no error.
+        rounding = _ROUNDING * np.abs(mean) * sizes[1]
+        _require(errors[0] - rounding, sizes[0], K, rtol)
         return values[0]
 
 

@@ -143,7 +143,8 @@ def averages_about(
     Returns
     -------
     values, errors, sizes : ndarray, shape (functions, m)
-        The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one.
+        The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one. Without a
+        deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
     """
     reach = float((np.abs(mean) + END * deviation).max(initial=0.0)) + 1
     edges, widths = edges_with_widths(functions[0], reach)
@@ -156,4 +157,7 @@ def averages_about(
     starts = np.searchsorted(line, np.arange(len(mean)))
     values, tails = (np.add.reduceat(each, starts, axis=1) for each in summed(rows, half))
     sizes = np.add.reduceat(summed(np.abs(rows), half)[0], starts, axis=1)
-    return values, tails + ROUNDING * sizes, sizes
+    errors, certain = tails + ROUNDING * sizes, deviation == 0
+    sides = [np.nextafter(mean[certain], end) for end in (-np.inf, np.inf)]
+    values[:, certain] = [(function(sides[0]) + function(sides[1])) / 2 for function in functions]
+    return values, np.where(certain, 0.0, errors), sizes
