@@ -23,8 +23,9 @@ from fieldtheory.averages.quadrature.panels import (
     summed,
 )
 
-# First edges of panels of v, how often these are halved, and lines that are integrated at once.
-_FIRST, _BISECTIONS, _TOGETHER = (-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5), 14, 100
+# First edges of panels of v in units of the last, how often these are halved, and lines that are
+# integrated at once.
+_FIRST, _BISECTIONS, _TOGETHER = np.array([-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5]) / END, 14, 100
 # The least ratio of the error of a panel of v and its last coefficients: a small part of an
 # integrand that falls off slowly is hidden by the others.
 _HIDDEN = 1e-3
@@ -76,17 +77,21 @@ class NestedPanels:
         lines = np.stack([*x, *y])
         found = np.full((3, 4, len(a)), np.nan)
         rows = slice(None if self.slopes else 1)
+        # Averages are relative to √(⟨φ²⟩⟨ψ²⟩), and so is what lies beyond the end of the panels.
+        extents = self.first.extent(roots[0]) ** 2 + self.second.extent(roots[1]) ** 2
+        ends = np.maximum(END, np.sqrt(extents / 2))
         # Pairs of about one size share the panels of φ and ψ.
         power = np.ceil(np.log2(roots.max(axis=0)))
         for each in np.unique(power):
             some = power == each
-            found[:, rows, some] = self._over_v(lines[:, some], END * 2.0**each)
+            found[:, rows, some] = self._over_v(lines[:, some], ends[some].max(), 2.0**each)
         if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
             found[0, 1:] += self.of_jumps(a, b, apart, means)
         return found[0], found[1], found[2]
 
-    def _over_v(self, lines: np.ndarray, reach: float) -> np.ndarray:
-        """Values, errors and sizes, shape (3, kinds, m)."""
+    def _over_v(self, lines: np.ndarray, end: float, size: float) -> np.ndarray:
+        """Values, errors and sizes, shape (3, kinds, m), of u and v up to an end."""
+        reach = end * size
         edges = [edges_with_widths(function, reach) for function in (self.first, self.second)]
         if max(len(each) for each, _ in edges) > _MOST_EDGES:
             raise QuadratureError(
@@ -97,14 +102,14 @@ class NestedPanels:
         total = np.zeros((3, kinds, count))
         single = np.nonzero(lines[1] == 0)[0]
         if len(single):
-            total[:, :, single] = self._over_u(lines[:, single], np.zeros(len(single)), edges)
+            total[:, :, single] = self._over_u(lines[:, single], np.zeros(len(single)), edges, end)
         even = self._is_even(lines)
-        which, low, high = self._first_panels(lines, even, edges)
+        which, low, high = self._first_panels(lines, even, edges, end)
         for left in reversed(range(_BISECTIONS)):
             if not len(low):
                 break
             v, half = nodes_of(low, high)
-            inner = self._over_u(lines[:, np.repeat(which, ORDER)], v.ravel(), edges)
+            inner = self._over_u(lines[:, np.repeat(which, ORDER)], v.ravel(), edges, end)
             weight = np.exp(-(v**2) / 2) * (DENSITY * np.where(even[which], 2, 1))[:, None]
             inner = inner.reshape(3, kinds, len(low), ORDER) * weight
             (value, missed, size), tails = summed(inner, half, _HIDDEN)
@@ -128,7 +133,7 @@ class NestedPanels:
         return both | ((lines[0] == lines[3]) & (self.first is self.second))
 
     def _first_panels(
-        self, lines: np.ndarray, even: np.ndarray, edges: list
+        self, lines: np.ndarray, even: np.ndarray, edges: list, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Pairs and edges of panels of v: where breakpoints of both functions meet, and near it."""
         one, two = (_breakpoints(*each) for each in edges)
@@ -138,24 +143,24 @@ class NestedPanels:
             meeting = ((x[0] - y[0]) / apart).reshape(-1, lines.shape[1])
             near = (np.minimum(x[1], y[1]) / apart).reshape(-1, lines.shape[1])
             ends = np.concatenate([meeting, meeting - near, meeting + near])
-        ends = np.nan_to_num(np.clip(ends, -END, END), nan=0.0)
-        fixed = np.repeat(np.array(_FIRST)[:, None], lines.shape[1], axis=1)
+        ends = np.nan_to_num(np.clip(ends, -end, end), nan=0.0)
+        fixed = np.repeat(end * _FIRST[:, None], lines.shape[1], axis=1)
         ends = np.maximum(np.concatenate([fixed, ends]), np.where(even, 0.0, -np.inf))
         ends = np.sort(ends, axis=0)
         wide = (np.diff(ends, axis=0) > 1e-14) & (lines[1] != 0)
         return np.nonzero(wide)[1], ends[:-1][wide], ends[1:][wide]
 
-    def _over_u(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
+    def _over_u(self, lines: np.ndarray, v: np.ndarray, edges: list, end: float) -> np.ndarray:
         """Integrals over u at given v, their errors, and those of moduli, shape (3, kinds, m)."""
         parts = [slice(start, start + _TOGETHER) for start in range(0, len(v), _TOGETHER)]
-        return np.concatenate([self._lines(lines[:, i], v[i], edges) for i in parts], axis=2)
+        return np.concatenate([self._lines(lines[:, i], v[i], edges, end) for i in parts], axis=2)
 
-    def _lines(self, lines: np.ndarray, v: np.ndarray, edges: list) -> np.ndarray:
+    def _lines(self, lines: np.ndarray, v: np.ndarray, edges: list, end: float) -> np.ndarray:
         steps, shifts, means = lines[::3, :, None], (lines[1::3] * v)[..., None], lines[2::3]
         ends = [(e - at) / step for (e, _), step, at in zip(edges, steps, shifts, strict=True)]
         widths = [w / step for (_, w), step in zip(edges, steps, strict=True)]
         line, u, half = panels_of_lines(
-            np.concatenate(ends, axis=1), np.concatenate(widths, axis=1)
+            np.concatenate(ends, axis=1), np.concatenate(widths, axis=1), end
         )
         x, y = (step[line] * u + at[line] for step, at in zip(steps, shifts, strict=True))
         weight = np.exp(-0.5 * u**2) * DENSITY

@@ -18,9 +18,10 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
-from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
+from fieldtheory.averages.quadrature.panelled_functions import NEGLIGIBLE, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
+    FALLS,
     averages_about,
     error_of,
     nodes_of,
@@ -40,6 +41,8 @@ _TOGETHER = 1 << 16
 _ROUNDING = 1e-14
 # Errors, relative to √⟨φ²⟩, up to which the panels of the widest signal serve a table.
 _SHARED = 1e-14
+# Factor by which ⟨φ²⟩ varies at most in a table: beyond it φ is in the tail of the Gaussian alone.
+_VARIES = 1e4
 
 
 def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
@@ -60,40 +63,26 @@ def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
 
 def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np.ndarray]:
     """f_0, ..., f_order and ⟨φ²⟩ at one variance, and their errors, shapes (order + 2,)."""
-    sigma = sqrt(K)
-    # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
-    reach = 10.5 if order < 8 else 13.0
-    width = min(1.75, 10 / sqrt(order + 1))
-    edges = subdivided(function.edges(reach * sigma), -reach * sigma, reach * sigma, width * sigma)
-    checked = [0, order // 2, order, order + 1]
-    values, errors = np.zeros(order + 2), np.zeros(4)
-    step = max(1, _TOGETHER // (order + 2))
-    for start in range(0, len(edges) - 1, step):
-        some = edges[start : start + step + 1]
-        h, half = nodes_of(some[:-1], some[1:])
-        z, phi = h / sigma, function(h)
-        weighted = phi * np.exp(-(z**2) / 2) * (DENSITY / sigma)
-        rows = np.concatenate([hermite_polynomials(z, order), phi[None]]) * weighted
-        sums, tails = summed(rows, half)
-        values += sums.sum(axis=-1)
-        sizes = summed(np.abs(rows[checked]), half)[0].sum(axis=-1)
-        errors += error_of(tails[checked], sizes)
-    return values, np.append(np.full(order + 1, errors[:3].max()), errors[3])
+    values, errors = integrated_together(function, np.array([K]), order)
+    return values[0], errors[0]
 
 
 def integrated_together(
     function: Function, K: np.ndarray, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`integrated` of variances (m,) on one set of panels, of the widest and narrowest signals.
+    """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), and their errors, shapes (m, order + 2).
 
-    They end at the breakpoints of all signals as well.
+    All are on one set of panels, of the widest and narrowest signals, that end at the breakpoints
+    of all signals as well.
     """
-    sigma, reach = np.sqrt(K), 10.5 if order < 8 else 13.0
-    width, widest = min(1.75, 10 / sqrt(order + 1)), sigma.max()
+    sigma = np.sqrt(K)
+    # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
+    least, share = (10.5, NEGLIGIBLE) if order < 8 else (13.0, 72.0)
+    reach = max(least, float(function.extent(sigma, share=share).max()))
+    width = min(1.75, 10 / sqrt(order + 1), 1.75 if reach == least else FALLS / reach)
     kinks = np.divide.outer(function.kinks, sigma).ravel()
-    ends = [function.edges(reach * each) / each for each in (widest, sigma.min())]
-    edges = np.unique(np.concatenate([*ends, kinks]))
-    edges = subdivided(edges, -reach, reach, width)
+    ends = [function.edges(reach * each) / each for each in {sigma.max(), sigma.min()}]
+    edges = subdivided(np.unique(np.concatenate([*ends, kinks])), -reach, reach, width)
     checked = [0, order // 2, order]
     values, errors = np.zeros((len(K), order + 2)), np.zeros((4, len(K)))
     step = max(1, _TOGETHER // (order + 2))
@@ -102,20 +91,25 @@ def integrated_together(
         z, half = nodes_of(some[:-1], some[1:])
         rows = hermite_polynomials(z, order) * np.exp(-(z**2) / 2) * DENSITY
         phi = function(np.multiply.outer(sigma, z)) + np.zeros((len(K), *z.shape))
-        weights = (half[:, None] * WEIGHTS).ravel()
-        flat = phi.reshape(len(K), -1) * weights
-        values[:, :-1] += flat @ rows.reshape(order + 1, -1).T
-        values[:, -1] += (phi.reshape(len(K), -1) * flat) @ rows[0].ravel()
+        # Panel by panel, which keeps more digits than one sum over all nodes.
+        weighted = phi * (half[:, None] * WEIGHTS)
+        values[:, :-1] += (weighted.swapaxes(0, 1) @ rows.transpose(1, 2, 0)).sum(axis=0)
+        values[:, -1] += (phi * weighted * rows[0]).sum(axis=-1).sum(axis=-1)
         tested = [*(rows[n] * phi for n in checked), rows[0] * phi**2]
         for error, each in zip(errors, tested, strict=True):
             tails = summed(each, half)[1]
             error += error_of(tails, summed(np.abs(each), half)[0].sum(axis=-1))
-    spread = np.repeat(errors[:3].max(axis=0)[:, None], order + 1, axis=1)
-    return values, np.concatenate([spread, errors[3:].T], axis=1)
+    # Errors of orders between those that are checked are at most those of the higher one.
+    upper = np.searchsorted(checked, np.arange(order + 1))
+    spread = np.maximum.accumulate(errors[:3])[upper]
+    return values, np.concatenate([spread, errors[3:]]).T
 
 
 class Coefficients:
     """f_n(K) of a function up to an order, from tables that are made where they are needed.
+
+    Where φ is in the far tail of the Gaussian, so that averages vary by orders of magnitude, every
+    variance is integrated.
 
     Parameters
     ----------
@@ -132,7 +126,7 @@ class Coefficients:
 
     def __init__(self, function: Function, order: int) -> None:
         self.function, self.order = function, order
-        self._tables: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._tables: dict[int, tuple[np.ndarray, np.ndarray] | None] = {}
         # h_n of √K z oscillates √n times over a factor of K.
         self._count = 24 + int(2.2 * sqrt(order))
 
@@ -154,14 +148,21 @@ class Coefficients:
         logs = np.log(K[some]) / np.log(_FACTOR)
         power = np.floor(logs)
         shares = interpolation(2 * (logs - power) - 1, nodes(self._count))
-        for each in np.unique(power):
+        for each in set(power.tolist()):
             rows = power == each
-            table, errors[some[rows]] = self._table(int(each))
-            values[some[rows]] = shares[rows] @ table
+            if table := self._table(int(each)):
+                values[some[rows]], errors[some[rows]] = shares[rows] @ table[0], table[1]
+                continue
+            for variance in np.unique(K[some[rows]]):
+                found = integrated(self.function, float(variance), self.order)
+                values[K == variance], errors[K == variance] = found
         return values, errors
 
-    def _table(self, power: int) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors."""
+    def _table(self, power: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors.
+
+        None of averages that vary too much in between.
+        """
         if power not in self._tables:
             K = _FACTOR ** (power + (nodes(self._count) + 1) / 2)
             table, errors = integrated_together(self.function, K, self.order)
@@ -169,11 +170,12 @@ class Coefficients:
             if (errors[:, 0] > _SHARED * np.sqrt(table[:, -1])).any():
                 pairs = [integrated(self.function, each, self.order) for each in K]
                 table, errors = (np.array(each) for each in zip(*pairs, strict=True))
+            varies = table[:, -1].max() > _VARIES * table[:, -1].min()
             tail = np.abs(transform(self._count)[-2:] @ table).max(axis=0)
             error = errors.max(axis=0)
             error[:-1] += tail[:-1].max()
             error[-1] += tail[-1]
-            self._tables[power] = table, error
+            self._tables[power] = None if varies else (table, error)
         return self._tables[power]
 
     @cached_property
@@ -206,14 +208,15 @@ def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """The matrix that takes values at Chebyshev nodes to points (m,): the barycentric formula."""
     count = len(nodes)
     weights = np.sin(np.pi * (2 * np.arange(count) + 1) / (2 * count)) * (-1.0) ** np.arange(count)
-    apart = points[:, None] - nodes
-    apart[apart == 0] = 1e-300
-    shares = weights / apart
-    return shares / shares.sum(axis=1, keepdims=True)
+    shares = points[:, None] - nodes
+    shares[shares == 0] = 1e-300
+    np.divide(weights, shares, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
 
 
 class Means:
-    """⟨F(h)⟩ of variances, and of variances and means; errors relative to √⟨F²⟩ are checked.
+    """⟨F(h)⟩ of variances, and of variances and means; errors relative to ⟨|F|⟩ are checked.
 
     Examples
     --------
@@ -230,8 +233,16 @@ class Means:
     def __call__(self, K: np.ndarray, rtol: float) -> np.ndarray:
         """⟨F(h)⟩ of h ~ N(0, K) for variances (m,)."""
         f, errors = self.coefficients(K)
-        _require(errors[:, 0], np.sqrt(f[:, 1]), K, rtol)
+        unsure = ~(errors[:, 0] <= rtol * np.abs(f[:, 0]))
+        if unsure.any():
+            sizes = self._modulus(K[unsure])[0][:, 0]
+            _require(errors[unsure, 0], sizes, K[unsure], rtol)
         return f[:, 0]
+
+    @cached_property
+    def _modulus(self) -> Coefficients:
+        value, kinks = self.function.value, tuple(self.function.kinks)
+        return Coefficients(Function(lambda h: np.abs(value(h)), None, kinks), 0)
 
     def about(self, K: np.ndarray, mean: np.ndarray, rtol: float) -> np.ndarray:
         """⟨F(h)⟩ of h ~ N(mean, K) for variances and means (m,)."""

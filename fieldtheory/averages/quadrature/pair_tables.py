@@ -22,6 +22,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
+from fieldtheory.averages.quadrature.one_variable import integrated_together
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     END,
@@ -43,7 +44,9 @@ MANY = 100
 _LEAST, _LARGEST, _NEAREST = 1e-8, 1e6, 2e-7
 # First edges of panels of e, in standard deviations, how often these are halved, and edges of
 # panels of φ at most.
-_FIRST, _BISECTIONS, _MOST_EDGES = (0.0, 2.0, 4.5, END), 14, 1 << 10
+_FIRST, _BISECTIONS, _MOST_EDGES = (0.0, 2.0, 4.5), 14, 1 << 10
+# By what factor ⟨φ²⟩ varies at most in a cell: beyond it φ is in the tail of the Gaussian alone.
+_VARIES = 1e4
 
 
 class PairTables:
@@ -123,6 +126,10 @@ class PairTables:
         farthest = _farthest(key)
         if farthest > _WIDEST:
             return None
+        widest, narrowest = ((1 + farthest) ** 2 * P[-1] + E[-1]) / 2, (P[0] + E[0]) / 2
+        sizes = integrated_together(self.function, np.array([narrowest, widest]), 0)[0][:, -1]
+        if sizes.max() > _VARIES * sizes.min():
+            return None
         count = self._in_range[key[2]]
         kappas = farthest * np.sqrt((nodes(count) + 1) / 2)
         table = np.stack([self._at(P, E, kappa) for kappa in kappas], axis=1)
@@ -152,15 +159,17 @@ class PairTables:
     def _averages(self, P: np.ndarray, E: np.ndarray, kappa: float) -> np.ndarray:
         """⟨φφ⟩ and ⟨φ'φ'⟩ without δ-functions at all P and E, shape (2, P, E)."""
         widest = np.sqrt(E.max() / 2)
-        reach = END * (widest + (1 + kappa) * np.sqrt(P.max() / 2))
-        edges, widths = edges_with_widths(self.function, reach)
+        sigma = np.sqrt([P.min() + E.min(), (1 + kappa) ** 2 * P.max() + E.max()]) / np.sqrt(2)
+        end = self.function.extent(sigma).max(initial=END)
+        reach = end * (widest + (1 + kappa) * np.sqrt(P.max() / 2))
+        edges, widths, _ = panels = (*edges_with_widths(self.function, reach), end)
         kinks = self.function.kinks
         meeting = np.abs(np.subtract.outer((1 + kappa) * kinks, (1 - kappa) * kinks)).ravel() / 2
         # Down to the narrowest panel: what varies fastest there is near e = 0.
         narrow = np.abs(widths).min()
         finer = narrow * 8.0 ** np.arange(max(np.log(widest / narrow) / np.log(8), 0) + 1)
-        ends = np.concatenate([widest * np.array(_FIRST), meeting, finer])
-        ends = np.unique(np.minimum(ends, END * widest))
+        ends = np.concatenate([widest * np.append(_FIRST, end), meeting, finer])
+        ends = np.unique(np.minimum(ends, end * widest))
         low, high = ends[:-1], ends[1:]
         # Averages over m are even in e for equal variances and for φ of a parity.
         sides = [kappa] if kappa == 0 or self.function.parity else [kappa, -kappa]
@@ -169,7 +178,7 @@ class PairTables:
             e, half = nodes_of(low, high)
             # Twice the density.
             gauss = np.exp(-(e**2) / E[:, None, None]) * (2 / np.sqrt(np.pi * E))[:, None, None]
-            inner = np.mean([self._over_m(e.ravel(), P, k, edges, widths) for k in sides], axis=0)
+            inner = np.mean([self._over_m(e.ravel(), P, k, panels) for k in sides], axis=0)
             inner = inner.reshape(4, len(P), len(low), ORDER)
             values = np.einsum("rpan,qan,n->rapq", inner, gauss, WEIGHTS, optimize=True)
             values *= half[:, None, None]
@@ -186,16 +195,15 @@ class PairTables:
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         raise QuadratureError("panels do not resolve the averages of a cell")
 
-    def _over_m(
-        self, e: np.ndarray, P: np.ndarray, kappa: float, edges: np.ndarray, widths: np.ndarray
-    ) -> np.ndarray:
+    def _over_m(self, e: np.ndarray, P: np.ndarray, kappa: float, panels: tuple) -> np.ndarray:
         """Averages over m of φφ, φ'φ' and their moduli at given e, shape (4, P, e)."""
+        edges, widths, end = panels
         scale, above, below = np.sqrt(P.max() / 2), 1 + kappa, 1 - kappa
         zero, phi, slope = np.zeros((len(e), 1)), self.function, self.function.slope
         ends = [(edges - e[:, None]) / above, (edges + e[:, None]) / below, zero]
         both = np.concatenate([widths / above, widths / below, [-scale]]) / scale
         ends = np.concatenate(ends, axis=1) / scale
-        line, u, half = panels_of_lines(ends, np.broadcast_to(both, ends.shape))
+        line, u, half = panels_of_lines(ends, np.broadcast_to(both, ends.shape), end)
         if phi.parity and kappa == 0:
             # The products are even in m.
             positive = u[:, 0] > 0

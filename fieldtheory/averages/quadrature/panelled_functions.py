@@ -35,6 +35,10 @@ _JOINED = 1e-13
 _DISTANCES = 1e-6, 1e-12
 # Part of φ next to a kink below which a change is rounding.
 _NO_JUMP = 1e-9
+# Where the extent of a Gaussian times φ is looked for, in deviations: beyond them the density is
+# below float64. Beyond the extent is a part e^(−43) of the average.
+_STEP, _FARTHEST, NEGLIGIBLE = 0.25, 38.5, 43.0
+_LOOKED = np.append(np.arange(-_FARTHEST, 0, _STEP), np.arange(_STEP, _FARTHEST + _STEP, _STEP))
 
 
 class Function:
@@ -167,6 +171,28 @@ class Function:
                 axis=1
             )
         return ~missed
+
+    def extent(
+        self, deviation: np.ndarray, mean: np.ndarray | float = 0.0, share: float = NEGLIGIBLE
+    ) -> np.ndarray:
+        """Distances from means in deviations, (m,), beyond which ⟨φ⟩ and ⟨φ²⟩ have no share.
+
+        Where φ is zero, or small, around the mean, the Gaussian counts from where φ begins.
+        """
+        deviation, mean = (np.array(v)[:, None] for v in np.broadcast_arrays(deviation, mean))
+        with np.errstate(all="ignore"):
+            inside = ((self.kinks[1:] + self.kinks[:-1]) / 2 - mean) / deviation
+            z = np.hstack([np.broadcast_to(_LOOKED, (len(mean), len(_LOOKED))), inside])
+            z = np.where(np.abs(z) <= _FARTHEST, z, 0.0)
+            size = np.log(np.abs(self.value(mean + deviation * z)))
+        size[~np.isfinite(size)] = -np.inf
+        found = np.zeros(len(z))
+        for power in (1, 2):
+            weight = power * size - z**2 / 2
+            top = weight.max(axis=1, keepdims=True)
+            counts = (weight >= top - share) & (top > -np.inf)
+            found = np.maximum(found, np.where(counts, np.abs(z), 0.0).max(axis=1))
+        return found + _STEP
 
     @cached_property
     def slope(self) -> Function:

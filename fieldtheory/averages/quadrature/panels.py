@@ -9,8 +9,9 @@ from numpy.polynomial.legendre import leggauss, legval
 
 from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, WEIGHTS, Function
 
-# Where panels end and how wide they are at most, in standard deviations.
-END, WIDEST = 9.5, 1.9
+# Where panels end at least and how wide they are at most, in standard deviations. Those that end
+# farther out are so narrow that the density falls by no more than e^12.
+END, WIDEST, FALLS = 9.5, 1.9, 12.0
 # The density of a standard Gaussian at zero.
 DENSITY = 1 / np.sqrt(2 * np.pi)
 # Relative error of sums by rounding.
@@ -100,7 +101,7 @@ def edges_with_widths(function: Function, reach: float) -> tuple[np.ndarray, np.
 
 
 def panels_of_lines(
-    ends: np.ndarray, widths: np.ndarray, end: float = END, widest: float = WIDEST
+    ends: np.ndarray, widths: np.ndarray, end: float = END
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Panels of the integrals along m lines that have edges (m, n) each.
 
@@ -115,6 +116,7 @@ def panels_of_lines(
     half : ndarray, shape (panels,)
         Half widths.
     """
+    widest = WIDEST if end == END else FALLS / end
     grid = np.linspace(-end, end, int(2 * end / widest) + 2)
     shape = len(ends), len(grid)
     ends = np.clip(np.concatenate([ends, np.broadcast_to(grid, shape)], axis=1), -end, end)
@@ -146,12 +148,14 @@ def averages_about(
         The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one. Without a
         deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
     """
-    reach = float((np.abs(mean) + END * deviation).max(initial=0.0)) + 1
+    extents = [function.extent(deviation, mean).max(initial=END) for function in functions]
+    end = max(extents)
+    reach = float((np.abs(mean) + end * deviation).max(initial=0.0)) + 1
     edges, widths = edges_with_widths(functions[0], reach)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.nan_to_num((edges - mean[:, None]) / deviation[:, None], nan=0.0)
         widths = np.nan_to_num(widths / deviation[:, None], nan=np.inf)
-    line, z, half = panels_of_lines(ends, widths)
+    line, z, half = panels_of_lines(ends, widths, end)
     h = deviation[line, None] * z + mean[line, None]
     rows = np.stack([function(h) for function in functions]) * np.exp(-(z**2) / 2) * DENSITY
     starts = np.searchsorted(line, np.arange(len(mean)))

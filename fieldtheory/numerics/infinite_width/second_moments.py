@@ -7,59 +7,36 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
-from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
+from fieldtheory.averages.quadrature.chebyshev_series import nodes
+from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import TOLERANCE
 from fieldtheory.averages.tolerance import tolerance
 
 # A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
 VANISHING, _DIVERGES = 1e-40, 1e17
-# Chebyshev nodes of M(K) per factor of four of K, and the powers of four that float64 has.
-_NODES, _POWERS = 28, 540
-# Ranges of K without a series, and the factor by which averages vary in a range with one.
-_UNKNOWN, _IN_TAIL, _VARIES = -2, -1, 1e4
 # M, K M' and K² M'' in Hermite coefficients of φ².
 _SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 
 
 class Moments:
-    """⟨ψ⟩ and its first two derivatives by K, from Chebyshev series in ln K.
-
-    They are analytic in the strip |Im ln K| < π/2, whatever ψ is. A series covers a factor of four
-    and is made when it is asked for. Where ψ lies in the far tail of the Gaussian alone, so that
-    averages vary by orders of magnitude, every variance is integrated.
-    """
+    """⟨ψ⟩ and its first two derivatives by K, for ψ >= 0, with errors relative to ⟨ψ⟩."""
 
     def __init__(self, square: Function) -> None:
         self.square, self.coefficients = square, Coefficients(square, 4)
-        self.places = np.full(2 * _POWERS, _UNKNOWN)
-        # The last one stands for none.
-        self.series = np.zeros((1, _NODES, 3))
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
         """The three of variances (m,), shape (3, m)."""
         usual = np.isfinite(K) & (K > 0)
         variances = K if usual.all() else np.where(usual, K, VANISHING)
-        logs = np.log(variances) / np.log(4.0)
-        power = np.floor(logs).astype(int)
-        place = self.places[power + _POWERS]
-        if (place < 0).any():
-            for each in np.unique(power[place == _UNKNOWN]):
-                self._add(int(each))
-            place = self.places[power + _POWERS]
-        terms = polynomials(2 * (logs - power) - 1, _NODES)
-        found = np.einsum("km,mkn->nm", terms, self.series[place])
-        for i in np.flatnonzero(place == _IN_TAIL):
-            f, error = integrated(self.square, float(variances[i]), 4)
-            if error[0] > asked() * np.sqrt(f[-1]):
-                raise QuadratureError(
-                    f"an average at the variance {variances[i]:.6g} misses the relative error "
-                    f"{asked():g}"
-                )
-            found[:, i] = f[:5:2] * _SCALES
-        found[1] /= variances
-        found[2] /= variances**2
+        f, errors = (each[:, :5:2] for each in self.coefficients(variances))
+        missed = (errors > asked() * np.maximum(np.abs(f), f[:, :1])).any(axis=1)
+        if missed.any():
+            raise QuadratureError(
+                f"an average at the variance {variances[missed].min():.6g} misses the relative "
+                f"error {asked():g}"
+            )
+        found = (f * _SCALES).T / variances ** np.arange(3)[:, None]
         if usual.all():
             return found
         zero = K == 0
@@ -86,17 +63,6 @@ class Moments:
         infinite = np.array([0.0, c[1], c[3] or c[1]])
         endless = np.where(infinite != 0, np.copysign(np.inf, infinite), 0.0)
         return np.where(infinite != 0, endless, [c[0], c[2], 6 * c[4]])
-
-    def _add(self, power: int) -> None:
-        K = 4.0 ** (power + (nodes(_NODES) + 1) / 2)
-        f, error = self.coefficients(K)
-        size = np.sqrt(f[:, -1])
-        if (error[:, 0] > asked() * size).any() or size.max() > _VARIES * size.min():
-            self.places[power + _POWERS] = _IN_TAIL
-            return
-        series = transform(_NODES) @ (f[:, :5:2] * _SCALES)
-        self.places[power + _POWERS] = len(self.series) - 1
-        self.series = np.concatenate([self.series[:-1], series[None], self.series[-1:]])
 
 
 def asked() -> float:
