@@ -94,6 +94,7 @@ class _NetworkEstimator(_OfNetwork, BaseEstimator):
 
     def _inputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        X = validation.without_tensors(X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     @property
@@ -166,6 +167,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
+        X, y = validation.without_tensors(X), validation.without_tensors(y)
         _require_numbers(y)
         if self.order not in (0, 1):
             raise ValueError(f"order must be 0 or 1, got {self.order!r}")
@@ -246,7 +248,8 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
             mean, covariance = self.posterior_.mean_and_covariance(self._inputs(X))
             centre, scale = self._mean(mean), self._scale
         else:
-            covariance = _kernel(self.network, self.quantity)(check_array(X, dtype=np.float64))
+            X = check_array(validation.without_tensors(X), dtype=np.float64)
+            covariance = _kernel(self.network, self.quantity)(X)
             centre, scale = np.zeros(len(covariance)), np.ones(())
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -301,6 +304,7 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and labels y (P,) of at least two classes."""
+        X, y = validation.without_tensors(X), validation.without_tensors(y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, place = np.unique(y, return_inverse=True)

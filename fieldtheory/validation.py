@@ -22,7 +22,17 @@ def shown(value: Any) -> str:
     >>> shown(np.zeros((2, 2))), shown("x" * 200)[-2:]
     ('array([[0., 0.], [0., 0.]])', 'x…')
     """
-    text = " ".join(repr(value).split())
+    return shortened(" ".join(repr(value).split()))
+
+
+def shortened(text: str) -> str:
+    """A text cut to the length that values have in messages.
+
+    Examples
+    --------
+    >>> shortened("x" * 200)[-2:]
+    'x…'
+    """
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -129,10 +139,28 @@ def _close(value: str, allowed: Iterable[str]) -> list[str]:
     return get_close_matches(value, allowed, n=1, cutoff=0.6)
 
 
+def is_torch_module(value: Any) -> bool:
+    """Whether it is a torch module or a class of them; who has one has imported torch."""
+    torch = sys.modules.get("torch")
+    kind = value if isinstance(value, type) else type(value)
+    return torch is not None and issubclass(kind, torch.nn.Module)
+
+
+def without_tensors(value: Any) -> Any:
+    """The same with arrays for tensors of torch, on any device, that require grad or not."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().cpu()
+        return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+    return [*map(without_tensors, value)] if isinstance(value, list | tuple) else value
+
+
 def finite_array(name: str, value: Any) -> np.ndarray:
     """Return ``value`` as a float64 array without NaN or infinity, or raise."""
     try:
-        array = np.asarray(value)
+        array = np.asarray(without_tensors(value))
         if array.dtype.kind not in "iufO":
             raise TypeError
         if array.dtype.kind == "O" and not all(isinstance(v, Real) for v in array.flat):

@@ -5,6 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory import validation
+from fieldtheory.sklearn import NetworkGPRegressor
 from fieldtheory.validation import input_kernel_array
 
 
@@ -114,3 +115,37 @@ def test_numbers_within_bounds(value):
         validation.within("rtol", value, 1e-14, 0.1)
     with pytest.raises(TypeError, match="rtol must be a number from 1e-14 to 0.1, got 'x'"):
         validation.within("rtol", "x", 1e-14, 0.1)
+
+
+NET = ft.ResidualNetwork(depth=1, width=20, input_dim=2)
+# Results of data X, labels Y and a kernel K that are tensors.
+OF_TENSORS = {
+    "input_kernel": lambda X, Y, K: ft.input_kernel(X, NET),
+    "a list of rows": lambda X, Y, K: ft.input_kernel([X[0], X[1]], NET),
+    "solve": lambda X, Y, K: ft.solve(NET, K).kernels,
+    "one variance": lambda X, Y, K: ft.solve(NET, K[0, 0]).kernels,
+    "digits": lambda X, Y, K: [float(k) for k in ft.solve(NET, K[0, 0], digits=20).kernels],
+    "simulate": lambda X, Y, K: ft.simulate(NET, X=X, samples=20).mean,
+    "posterior": lambda X, Y, K: ft.posterior(NET, K, Y, 0.1).mean,
+    "kernel": lambda X, Y, K: ft.kernel(NET)(X),
+    "diffusion": lambda X, Y, K: ft.solve(ft.DiffusionNetwork(depth=2), Y).mean,
+    "sklearn": lambda X, Y, K: NetworkGPRegressor(NET).fit(X, Y).predict(X),
+}
+
+
+@pytest.mark.parametrize("name", OF_TENSORS)
+def test_tensors_that_require_grad_are_taken_as_arrays(name):
+    torch = pytest.importorskip("torch")
+    X, Y = np.array([[1.0, 0.25], [-0.5, 0.75]]), np.array([1.0, -1.0])
+    arrays = (X, Y, ft.input_kernel(X, NET))
+    tensors = (torch.tensor(a, requires_grad=True) for a in arrays)
+    np.testing.assert_array_equal(OF_TENSORS[name](*tensors), OF_TENSORS[name](*arrays))
+
+
+def test_tensors_of_other_kinds():
+    torch = pytest.importorskip("torch")
+    for kind in (torch.bfloat16, torch.float16, torch.float32, torch.int32):
+        found = validation.finite_array("X", [torch.ones(2, dtype=kind), (1, 2)])
+        assert found.dtype == float and found.tolist() == [[1, 1], [1, 2]]
+    with pytest.raises(TypeError, match="X must be a real number or an array of them, got tensor"):
+        validation.finite_array("X", torch.tensor([1j]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory import validation
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.chunks import with_progress
 
@@ -187,6 +188,7 @@ def _fingerprint(kernel: Any, inputs: tuple[Any, ...], chunks: int) -> str:
 
 
 def _sliceable(name: str, given: Any) -> Any:
+    given = validation.without_tensors(given)
     array = given if hasattr(given, "shape") and hasattr(given, "dtype") else np.asarray(given)
     if len(array.shape) != 2:
         raise ValueError(f"{name} must have shape (P, d), got shape {tuple(array.shape)}")

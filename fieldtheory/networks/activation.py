@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import sympy as sp
@@ -17,29 +17,71 @@ h = sp.Symbol("h", real=True)
 _DOUBLE = 53
 
 
-@dataclass(frozen=True)
-class Activation:
-    """An activation function φ given by a SymPy expression in one symbol.
+@singledispatch
+def as_activation(value: Any) -> Activation:
+    """The activation meant by a name, text, an expression, an `Activation` or a function.
+
+    `activation_text` registers as the reader of text, `callables` as that of functions.
 
     Parameters
     ----------
-    expression : sympy.Expr
-        φ(h), an expression with exactly one free symbol (none for a constant is not allowed). It
-        is real and finite for every real h, up to removable singularities such as that of
-        sin(h)/h, and grows more slowly than every exp(c h²), so that ⟨φ²⟩ exists for Gaussian h of
-        any variance. Floats are taken as the decimal fractions that they print as. Where kinks
-        cancel, as in max(h, 0) + min(h, 0), or have no closed form, it is kept as a Piecewise of
-        its smooth pieces.
-    name : str, optional
-        What reports and files call it; the expression's text if left out.
+    value : str, sympy.Expr, Activation or callable
+        A name in ``ACTIVATIONS``: erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin,
+        gelu_tanh, quick_gelu, elu, selu, celu, softplus, softsign, mish, hard_tanh, hard_sigmoid,
+        hard_swish, relu6, squared_relu, softshrink, hardshrink, tanhshrink, log_sigmoid, arctan,
+        arcsinh, sinh, isru, gaussian, abs, sign, heaviside, cos, square, cubic, log_cosh, exp; or a
+        synonym such as sigmoid, silu, atan, step, relu2. Case, blanks, hyphens and underscores do
+        not matter. Formulas and sources are in ``named_activations.DEFINITIONS``.
+        Or arithmetic in one letter, such as "x/(1 + abs(x))", see `activation_from_text`.
+        Or a SymPy expression in one symbol. Or a function or module of NumPy, SciPy, math, SymPy,
+        PyTorch, JAX, such as ``np.tanh`` and ``torch.nn.ELU(0.5)``, or a function of one's own,
+        see `activation_of_callable`.
 
     Raises
     ------
     TypeError
-        If ``expression`` is not a SymPy expression.
+        For anything else.
     ValueError
-        If it does not contain exactly one symbol, is not real or not finite somewhere, or grows so
-        fast that its averages diverge; the message says where.
+        For a name that is not known, text or a function that cannot be read, and what `Activation`
+        refuses.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.activations import as_activation
+    >>> as_activation("relu").expression
+    Max(0, h)
+    >>> as_activation("x/(1 + abs(x))").expression
+    h/(Abs(h) + 1)
+    >>> import math
+    >>> as_activation(math.tanh), as_activation(lambda x: x**2 + x).expression
+    (Activation('tanh': tanh(h)), h**2 + h)
+    """
+    raise NotImplementedError("fieldtheory.networks.activations loads the readers")
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation function φ: a SymPy expression in one symbol.
+
+    Parameters
+    ----------
+    expression : sympy.Expr, or what `as_activation` reads
+        φ(h), an expression with exactly one free symbol (none for a constant is not allowed), or a
+        name, text or function that stands for one. It is real and finite for every real h, up to
+        removable singularities such as that of sin(h)/h, and grows more slowly than every
+        exp(c h²), so that ⟨φ²⟩ exists for Gaussian h of any variance. Floats are taken as the
+        decimal fractions that they print as. Where kinks cancel, as in max(h, 0) + min(h, 0), or
+        have no closed form, it is kept as a Piecewise of its smooth pieces.
+    name : str, optional
+        What reports and files call it; the registered name or the expression's text if left out.
+
+    Raises
+    ------
+    TypeError
+        If ``expression`` is none of these.
+    ValueError
+        If it cannot be read, does not contain exactly one symbol, is not real or not finite
+        somewhere, or grows so fast that its averages diverge; the message says where.
 
     Examples
     --------
@@ -47,25 +89,19 @@ class Activation:
     >>> x = sp.Symbol("x")
     >>> Activation(x / (1 + sp.Abs(x)), name="softsign")(sp.Integer(1))
     1/2
-    >>> Activation(sp.sin(x) / x)(0)
-    1
+    >>> Activation(sp.sin(x) / x)(0), Activation("gelu", name="mine")(0)
+    (1, 0)
     """
 
     expression: sp.Expr
     name: str = field(default="")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.expression, sp.Expr):
-            hint = ""
-            if isinstance(self.expression, str):
-                hint = (
-                    "; networks take names and text, and fieldtheory.networks.activations."
-                    f"as_activation({self.expression!r}) is the Activation"
-                )
-            raise TypeError(
-                "activation must be a SymPy expression in one symbol, "
-                f"got {self.expression!r}{hint}"
-            )
+        if not isinstance(self.expression, sp.Expr) or isinstance(self.expression, sp.Lambda):
+            read = as_activation(self.expression)
+            object.__setattr__(self, "expression", read.expression)
+            object.__setattr__(self, "name", self.name or read.name)
+            return
         symbols = self.expression.free_symbols
         if len(symbols) != 1:
             found = ", ".join(sorted(map(str, symbols))) or "none"
@@ -109,6 +145,16 @@ class Activation:
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {self.expression})"
+
+
+@as_activation.register
+def _itself(value: Activation) -> Activation:
+    return value
+
+
+@as_activation.register
+def _of_expression(value: sp.Expr) -> Activation:
+    return Activation(value)
 
 
 def _exact(number: sp.Float) -> sp.Rational:

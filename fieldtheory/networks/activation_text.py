@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from fieldtheory.networks.activation import Activation, h
+from fieldtheory.networks.activation import Activation, as_activation, h
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     clipped,
@@ -205,6 +205,11 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if not (real and expression.has(h)):
         raise ValueError(f"activation must be a real expression in h, got {_shown(text)}")
     return Activation(expression, name)
+
+
+@as_activation.register
+def _of_text(value: str) -> Activation:
+    return activation_from_text(value, value.strip())
 
 
 def _with_moduli(text: str) -> str:

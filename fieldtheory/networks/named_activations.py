@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
+from inspect import signature
 from typing import Any, NamedTuple
 
 import sympy as sp
@@ -19,6 +20,9 @@ from fieldtheory.networks.activation import Activation, h
 
 _HALF = sp.Rational(1, 2)
 _PERCENT = sp.Rational(1, 100)
+# PyTorch's softplus is h where β h exceeds its threshold. From this one on, the default, that is
+# the rounding of float32: ln(1 + e⁻²⁰) = 2e-9.
+_LINEAR = sp.Integer(20)
 _CUBIC = sp.Rational("0.044715")
 _SELU_SCALE = sp.Rational("1.0507009873554804934193349852946")
 _SELU_ALPHA = sp.Rational("1.6732632423543772848170429916717")
@@ -33,10 +37,27 @@ def _elu(alpha: sp.Expr) -> sp.Expr:
     return Piecewise((h, h > 0), (alpha * (exp(h) - 1), True))
 
 
+def _celu(alpha: sp.Expr = sp.S.One) -> sp.Expr:
+    if alpha == 0:
+        raise ValueError("alpha must not be 0")
+    return Piecewise((h, h > 0), (alpha * (exp(h / alpha) - 1), True))
+
+
 def _mish() -> sp.Expr:
     # h tanh ln(1 + e^h), in which e^h would overflow.
     t = tanh(h / 2)
     return h * (1 + t) * (3 - t) / (4 + (1 - t) ** 2)
+
+
+def _softplus(beta: sp.Expr = sp.S.One, threshold: sp.Expr = _LINEAR) -> sp.Expr:
+    smooth = log(1 + exp(beta * h)) / beta
+    return smooth if threshold >= _LINEAR else Piecewise((h, beta * h > threshold), (smooth, True))
+
+
+def _softshrink(lambd: sp.Expr = _HALF) -> sp.Expr:
+    if lambd < 0:
+        raise ValueError(f"lambd must be >= 0, got {lambd}")
+    return Max(0, h - lambd) + Min(0, h + lambd)
 
 
 def _hard_sigmoid() -> sp.Expr:
@@ -97,17 +118,12 @@ DEFINITIONS: dict[str, Definition] = {
         lambda: _SELU_SCALE * _elu(_SELU_ALPHA),
         "Klambauer et al., arXiv:1706.02515; λ = 1.0507…, α = 1.6732…",
     ),
-    "celu": Definition(
-        lambda alpha=sp.S.One: Piecewise((h, h > 0), (alpha * (exp(h / alpha) - 1), True)),
-        "Barron, arXiv:1704.07483; α = 1, where it is elu",
-    ),
-    "softplus": Definition(
-        lambda beta=sp.S.One: log(1 + exp(beta * h)) / beta, "Dugas et al. 2001; β = 1"
-    ),
+    "celu": Definition(_celu, "Barron, arXiv:1704.07483; α = 1, where it is elu"),
+    "softplus": Definition(_softplus, "Dugas et al. 2001; β = 1"),
     "softsign": Definition(lambda: h / (1 + Abs(h)), "Bergstra et al. 2009"),
     "mish": Definition(_mish, "Misra, arXiv:1908.08681: h tanh(softplus(h))"),
     "hard_tanh": Definition(
-        lambda min_val=sp.S.NegativeOne, max_val=sp.S.One: Max(min_val, Min(max_val, h)),
+        lambda min_val=sp.S.NegativeOne, max_val=sp.S.One: clipped(h, min_val, max_val),
         "Collobert 2004; between −1 and 1",
     ),
     "hard_sigmoid": Definition(
@@ -124,10 +140,7 @@ DEFINITIONS: dict[str, Definition] = {
     "squared_relu": Definition(
         lambda: Max(0, h) ** 2, "So et al., arXiv:2109.08668", "relu2 relu_squared"
     ),
-    "softshrink": Definition(
-        lambda lambd=_HALF: Max(0, h - lambd) + Min(0, h + lambd),
-        "PyTorch; λ = 1/2",
-    ),
+    "softshrink": Definition(_softshrink, "PyTorch; λ = 1/2"),
     "hardshrink": Definition(
         lambda lambd=_HALF: Piecewise((h, h > lambd), (h, h < -lambd), (0, True)),
         "PyTorch; λ = 1/2",
@@ -187,6 +200,8 @@ def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     ------
     KeyError
         If the name is not in the table.
+    ValueError
+        If the function is not defined for these values.
 
     Examples
     --------
@@ -194,9 +209,15 @@ def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     Activation('leaky_relu(negative_slope=1/5)': Max(0, h) + Min(0, h)/5)
     """
     expression = DEFINITIONS[name].formula(**parameters)
-    if not parameters or expression == DEFINITIONS[name].formula():
+    if not parameters:
         return Activation(expression, name)
-    values = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    # With these values it may be another one, as hard_tanh between 0 and 6 is relu6.
+    for registered in (name, *DEFINITIONS):
+        if expression == DEFINITIONS[registered].formula():
+            return with_parameters(registered)
+    defaults = signature(DEFINITIONS[name].formula).parameters
+    changed = {key: v for key, v in parameters.items() if v != defaults[key].default}
+    values = ", ".join(f"{key}={value}" for key, value in changed.items())
     return Activation(expression, f"{name}({values})")
 
 
@@ -232,15 +253,15 @@ def registered_name(name: str) -> str | None:
     return known_names().get(plain(name))
 
 
-def clipped(x: sp.Expr, low: sp.Expr, high: sp.Expr) -> sp.Expr:
-    """x between two bounds, as ``np.clip`` has it.
+def clipped(x: sp.Expr, low: sp.Expr = -sp.oo, high: sp.Expr = sp.oo) -> sp.Expr:
+    """x between two bounds, as ``np.clip`` has it: the upper one where they are in disorder.
 
     Examples
     --------
-    >>> clipped(h, sp.Integer(-1), sp.Integer(1))
-    Max(-1, Min(1, h))
+    >>> clipped(h, sp.Integer(-1), sp.Integer(1)), clipped(h, low=sp.S.Zero)
+    (Max(-1, Min(1, h)), Max(0, h))
     """
-    return Max(low, Min(high, x))
+    return Max(Min(low, high), Min(high, x))
 
 
 def where(condition: Any, x: sp.Expr, y: sp.Expr) -> sp.Expr:

@@ -297,6 +297,7 @@ def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
     [1/2,   0],
     [  0, 1/4]]))
     """
+    K0 = validation.without_tensors(K0)
     shape = np.shape(np.array(K0, dtype=object))
     if shape == ():
         variances, found = [_exact(K0)], _exact(K0)
@@ -320,7 +321,7 @@ def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
 
 
 def _exact(value: Any) -> sp.Rational:
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic | np.ndarray):
         value = value.item()
     if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
         value = Fraction(*mpmath.libmp.to_rational(value._mpf_))

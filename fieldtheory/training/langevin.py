@@ -25,6 +25,9 @@ class Langevin(torch.optim.Optimizer):
     h (1 + λ/T) < 2 for all eigenvalues λ of the tangent kernel in the "ntk" parametrisation, those
     of ``ft.tangent_kernels(network, K0).tangent_kernels[-1]`` at infinite width.
 
+    ℓ is the sum over all samples: of their mean, or of a batch, it is another posterior that is
+    sampled, which `train` refuses.
+
     Parameters
     ----------
     priors : iterable of (tensor, float)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,16 @@ import torch
 
 from fieldtheory import validation
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
 from fieldtheory.numerics.chunks import with_progress
+from fieldtheory.training import checkpoints
+from fieldtheory.training.langevin import Langevin
 
 # Seconds of work between two checkpoints.
 _INTERVAL = 5.0
+# What a record holds, beside what is observed under a prefix.
+_OWN, _PREFIX = ("steps", "loss"), "observed."
+# Samples that show the shape of the outputs.
+_FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,35 +101,43 @@ def train(
 ) -> TrainingHistory:
     """Train a module with `Langevin`, which samples its posterior, or with any optimiser of torch.
 
+    Parts of the module that were set to ``eval()`` stay there. Losses are computed in float32 at
+    least.
+
     Parameters
     ----------
     module : torch.nn.Module
         Trained in place. One of `torch_module`, whose copies are trained each for itself, or any
-        other that maps (P, ...) to (P, outputs).
+        other that maps (P, ...) to (P, outputs) or (P,).
     X : array_like, shape (P, ...)
+        Integers stay integers for a module that takes them, such as an ``Embedding``.
     Y : array_like, shape (P,) or (P, outputs)
         Targets; the numbers of the classes (P,) for "cross_entropy".
     optimiser : torch.optim.Optimizer
-        Of the parameters of the module, such as ``Langevin(module.priors(), ...)`` or
-        ``torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)``.
+        Of the parameters of the module, such as ``Langevin(module.priors(), ...)``,
+        ``torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)`` or ``torch.optim.LBFGS``.
     steps : int
         Number of steps, >= 1, from the beginning of the run also where a checkpoint is found.
     loss : {"squared", "mean_squared", "cross_entropy"}
-        ½ Σ (y − f)² over the samples and outputs, of which `Langevin` samples the posterior; the
-        same over the number of samples; the mean cross-entropy of softmax(f).
+        ½ Σ (y − f)² over the samples and outputs, of which `Langevin` samples the posterior and
+        which is the only one for it; the same over the number of samples; the mean cross-entropy of
+        softmax(f).
     batch_size : int, optional
-        Samples of a step; all if left out. Every epoch goes through a new permutation of them, and
-        leaves the last P mod ``batch_size`` out.
+        Samples of a step; all if left out, as for `Langevin`. Every epoch goes through a new
+        permutation of them, and leaves the last P mod ``batch_size`` out.
     seed : int
-        Seed of the permutations, >= 0.
+        Seed of the permutations and of torch's random numbers, such as those of dropout, >= 0. The
+        state of torch's own generator does not change.
     every : int
         Steps between two records; the first is before the first step.
     observe : callable, optional
         ``observe(module)`` returns a dict of tensors or arrays to record, such as
-        ``{"kernels": module.residual_kernels(X)}``. It is called without gradients.
+        ``{"kernels": module.residual_kernels(X)}``, of the same names and shapes at every record,
+        also in a run that goes on. It is called without gradients.
     checkpoint : str or Path, optional
-        File of the state, written every few seconds and at the end. The same call with a module
-        and an optimiser made anew goes on from there with the same numbers, also to more steps.
+        File of the state, with that of torch's random numbers, written every few seconds and at the
+        end. The same call with a module and an optimiser made anew goes on from there with the same
+        numbers, also to more steps.
     progress : bool or str
         Show a progress bar on stderr, under a name of one's own if it is one.
 
@@ -157,45 +170,119 @@ def train(
         raise TypeError(f"optimiser must be one of torch, got {validation.shown(optimiser)}")
     steps, every = validation.integer("steps", steps, 1), validation.integer("every", every, 1)
     error = LOSSES[validation.choice("loss", loss, LOSSES)]
-    inputs, targets = _data(module, X, Y, loss)
+    inputs, targets = _data(module, optimiser, X, Y, loss)
     batch = _batches(inputs, targets, batch_size, validation.integer("seed", seed, 0))
-    run = _identity(module, optimiser, inputs, targets, loss, batch_size, seed, every)
+    if isinstance(optimiser, Langevin) and (
+        loss != "squared" or batch_size not in (None, len(inputs))
+    ):
+        raise ValueError(
+            "Langevin samples the posterior of the squared loss of all samples: loss must be "
+            f"'squared' and batch_size left out, got {loss!r} and {batch_size!r}"
+        )
+    run = checkpoints.identity(module, optimiser, inputs, targets, loss, batch_size, seed, every)
     path = None if checkpoint is None else Path(checkpoint)
-    start, records = (0, []) if path is None else _resumed(path, run, module, optimiser, steps)
-    written, clock = start, time.monotonic()
-    left: Any = range(start, steps)
-    if progress:
-        left = with_progress(left, len(left), progress if isinstance(progress, str) else "train")
-    for step in left:
-        x, y = batch(step)
-        found = error(module(x), y)
-        if not torch.isfinite(found).all():
-            raise DivergenceError(_diverged(found, step, path, written), _history(records))
-        if step % every == 0:
-            records.append({"steps": torch.tensor(step), "loss": found.detach().cpu()})
-            with torch.no_grad():
-                seen = observe(module) if observe else {}
-            # A copy, since parameters change in place.
-            copied = {k: torch.as_tensor(v).detach().cpu().clone() for k, v in seen.items()}
-            records[-1] |= {f"observed.{name}": value for name, value in copied.items()}
-        optimiser.zero_grad()
-        found.sum().backward()
-        optimiser.step()
-        if path and (step + 1 == steps or time.monotonic() - clock > _INTERVAL):
-            _write(path, run, module, optimiser, step + 1, records)
-            written, clock = step + 1, time.monotonic()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        done = checkpoints.resumed(path, run, module, optimiser, steps) if path else (0, [])
+        start, records = done
+        if records and (observe or start < steps):
+            with torch.random.fork_rng():
+                _require_same(_observed(observe, module), records)
+        closed = _needs_closure(optimiser)
+        written, clock = start, time.monotonic()
+        left: Any = range(start, steps)
+        if progress:
+            name = progress if isinstance(progress, str) else "train"
+            left = with_progress(left, len(left), name)
+        for step in left:
+            x, y = batch(step)
+            losses = error(_outputs(module, x), y)
+            if not torch.isfinite(losses).all():
+                raise DivergenceError(_diverged(losses, step, path, written), _history(records))
+            if step % every == 0:
+                observed = _observed(observe, module)
+                _require_same(observed, records)
+                records.append(
+                    {"steps": torch.tensor(step), "loss": losses.detach().cpu()} | observed
+                )
+            if closed:
+                optimiser.step(lambda x=x, y=y: _descend(optimiser, error(_outputs(module, x), y)))
+            else:
+                _descend(optimiser, losses)
+                optimiser.step()
+            if path and (step + 1 == steps or time.monotonic() - clock > _INTERVAL):
+                checkpoints.write(path, run, module, optimiser, step + 1, records)
+                written, clock = step + 1, time.monotonic()
     return _history(records)
 
 
-def _data(module: torch.nn.Module, X: Any, Y: Any, loss: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs and targets as tensors, checked against what the module returns."""
-    like = next(module.parameters())
-    inputs, targets = validation.finite_array("X", X), validation.finite_array("Y", Y)
-    x = torch.as_tensor(inputs, dtype=like.dtype, device=like.device)
-    mode = module.training
+def _needs_closure(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether it evaluates the loss itself, as LBFGS does."""
+    closure = inspect.signature(optimiser.step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
+
+
+def _descend(optimiser: torch.optim.Optimizer, losses: torch.Tensor) -> torch.Tensor:
+    """The whole loss, of which the parameters get the gradient."""
+    total = losses.sum()
+    optimiser.zero_grad()
+    total.backward()
+    return total
+
+
+def _outputs(module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The outputs ([n,] P, outputs), in float32 at least."""
+    found = module(x)
+    if found.shape == (len(x),):
+        found = found[:, None]
+    if found.ndim < 2 or found.shape[-2] != len(x):
+        raise ValueError(
+            "module must map X (P, ...) to (P,) or (P, outputs), "
+            f"got shape {tuple(found.shape)} for P = {len(x)}"
+        )
+    return found.to(torch.promote_types(found.dtype, torch.float32))
+
+
+def _observed(
+    observe: Callable[[torch.nn.Module], Mapping[str, Any]] | None, module: torch.nn.Module
+) -> dict[str, torch.Tensor]:
+    """A record of what is observed, a copy, since parameters change in place."""
     with torch.no_grad():
-        outputs = module.eval()(x[:1]).shape[-1]
-    module.train(mode)
+        found = observe(module) if observe else {}
+    arrays = {name: np.array(validation.without_tensors(value)) for name, value in found.items()}
+    return {f"{_PREFIX}{name}": torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _require_same(observed: Mapping[str, torch.Tensor], records: list[Any]) -> None:
+    """Raise if other quantities are observed than in the records before."""
+    if records and (now := _names(observed)) != (before := _names(records[0])):
+        raise ValueError(
+            "observe must return the same names and shapes at every record, also after a "
+            f"checkpoint, got {now} after {before}"
+        )
+
+
+def _names(record: Mapping[str, torch.Tensor]) -> str:
+    """The observed quantities of a record, with their shapes."""
+    found = {name: tuple(v.shape) for name, v in sorted(record.items()) if name not in _OWN}
+    words = [f"{name.removeprefix(_PREFIX)} {shape}" for name, shape in found.items()]
+    return ", ".join(words) or "nothing"
+
+
+def _data(
+    module: torch.nn.Module, optimiser: torch.optim.Optimizer, X: Any, Y: Any, loss: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and targets as tensors, checked against what the module returns."""
+    mine = {id(p): p for p in module.parameters() if p.requires_grad}
+    trained = [p for group in optimiser.param_groups for p in group["params"]]
+    like = next((mine[id(p)] for p in trained if id(p) in mine), None)
+    if like is None:
+        raise ValueError(
+            "optimiser must have parameters of the module that require grad, got none of its "
+            f"{len(mine)}"
+        )
+    inputs, targets = validation.finite_array("X", X), validation.finite_array("Y", Y)
+    x, outputs = _taken(module, like, inputs, np.asarray(validation.without_tensors(X)).dtype)
     shape: tuple[int, ...] = (len(x), outputs)
     if loss == "cross_entropy":
         shape = (len(x),)
@@ -207,8 +294,37 @@ def _data(module: torch.nn.Module, X: Any, Y: Any, loss: str) -> tuple[torch.Ten
         targets = targets[:, None]
     if targets.shape != shape:
         raise ValueError(f"Y must have shape {shape} for X {inputs.shape}, got {np.shape(Y)}")
-    kind = torch.int64 if loss == "cross_entropy" else like.dtype
+    kind = torch.promote_types(like.dtype, torch.float32)
+    kind = torch.int64 if loss == "cross_entropy" else kind
     return x, torch.as_tensor(targets, dtype=kind, device=like.device)
+
+
+def _taken(
+    module: torch.nn.Module, like: torch.Tensor, inputs: np.ndarray, given: np.dtype
+) -> tuple[torch.Tensor, int]:
+    """The inputs as real numbers or, of integers, as integers if the module takes these alone.
+
+    With the number of outputs. Every part of the module stays in its mode, of training or use.
+    """
+    reasons: list[str] = []
+    modes = [(part, part.training) for part in module.modules()]
+    kinds = [like.dtype, torch.int64] if given.kind in "iu" else [like.dtype]
+    tensors = [torch.as_tensor(inputs, dtype=kind, device=like.device) for kind in kinds]
+    if not np.array_equal(validation.without_tensors(tensors[0]), inputs):
+        # Integers of more digits than the module has.
+        tensors.reverse()
+    try:
+        module.eval()
+        for x in tensors:
+            try:
+                with torch.no_grad():
+                    return x, _outputs(module, x[:_FEW]).shape[-1]
+            except Exception as error:
+                reasons.append(f"{type(error).__name__}: {' '.join(str(error).split())}")
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    raise ValueError(f"module must take X of shape {inputs.shape}, got {reasons[0]}")
 
 
 def _batches(
@@ -230,11 +346,11 @@ def _batches(
 
 
 def _history(records: list[dict[str, torch.Tensor]]) -> TrainingHistory:
-    names = records[0] if records else ("steps", "loss")
+    names = records[0] if records else _OWN
     found = {name: np.array([record[name].numpy() for record in records]) for name in names}
     steps, loss = found.pop("steps"), found.pop("loss")
     return TrainingHistory(
-        steps, loss, {name.removeprefix("observed."): values for name, values in found.items()}
+        steps, loss, {name.removeprefix(_PREFIX): values for name, values in found.items()}
     )
 
 
@@ -243,52 +359,3 @@ def _diverged(loss: torch.Tensor, step: int, path: Path | None, written: int) ->
     of = f" of {len(bad)} of {loss.numel()} copies" if loss.ndim else ""
     kept = f"; {str(path)!r} holds the state after {written} steps" if path and written else ""
     return f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps{kept}"
-
-
-def _identity(module: torch.nn.Module, optimiser: Any, *given: Any) -> str:
-    """A hash of all that decides what a run gives: beginning, optimiser, data and settings."""
-    groups = [{k: v for k, v in g.items() if k != "params"} for g in optimiser.param_groups]
-    found = hashlib.sha256(repr((type(optimiser).__name__, groups)).encode())
-    for value in (*module.state_dict().values(), *given):
-        tensor = isinstance(value, torch.Tensor)
-        found.update(value.cpu().numpy().tobytes() if tensor else repr(value).encode())
-    return found.hexdigest()
-
-
-def _write(path: Path, run: str, module: Any, optimiser: Any, *progress: Any) -> None:
-    generator = getattr(optimiser, "generator", None)
-    state = {
-        "run": run,
-        "module": module.state_dict(),
-        "optimiser": optimiser.state_dict(),
-        "noise": generator and generator.get_state(),
-        "progress": list(progress),
-    }
-    storage.write_whole(path, lambda file: torch.save(state, file))
-
-
-def _resumed(
-    path: Path, run: str, module: Any, optimiser: Any, steps: int
-) -> tuple[int, list[dict[str, torch.Tensor]]]:
-    """The steps that are done and their records; module and optimiser take their state."""
-    if not path.parent.is_dir():
-        raise ValueError(f"checkpoint must lie in a folder that exists, got {str(path)!r}")
-    if not path.exists():
-        return 0, []
-    try:
-        state = torch.load(path, weights_only=True)
-        (done, records), before = state["progress"], state["run"]
-    except Exception as error:
-        raise ValueError(f"checkpoint must be a file of train, got {str(path)!r}") from error
-    if before != run:
-        raise ValueError(
-            f"checkpoint {str(path)!r} is that of another run: module as made, optimiser, data or "
-            "settings differ"
-        )
-    if done > steps:
-        raise ValueError(f"steps must be at least the {done} of the checkpoint, got {steps}")
-    module.load_state_dict(state["module"])
-    optimiser.load_state_dict(state["optimiser"])
-    if state["noise"] is not None:
-        optimiser.generator.set_state(state["noise"])
-    return done, records

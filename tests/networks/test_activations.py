@@ -111,7 +111,11 @@ def test_bad_activations(value, error, message):
     assert "\n" not in str(caught.value)
 
 
-def test_where_names_and_text_belong():
-    for text in ("tanh", "x/(1+abs(x))"):
-        with pytest.raises(TypeError, match=r"as_activation\('.*'\) is the Activation$"):
-            Activation(text)
+@pytest.mark.parametrize("value", ["gelu", "x/(1 + abs(x))", np.tanh, lambda u: u * sp.erf(u)])
+def test_activation_of_what_stands_for_one(value):
+    assert Activation(value) == as_activation(value)
+    mine = Activation(value, name="mine")
+    assert mine.name == "mine" and mine.expression == as_activation(value).expression
+    for wrong in (3, None, [1]):
+        with pytest.raises(TypeError, match="activation must be a SymPy expression .* got"):
+            Activation(wrong)

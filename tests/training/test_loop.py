@@ -25,8 +25,18 @@ def sgd(module):
     return torch.optim.SGD(module.parameters(), lr=0.05, momentum=0.9)
 
 
-def run(optimiser, steps=12, **options):
-    module = training.torch_module(NET, copies=2)
+def lbfgs(module):
+    return torch.optim.LBFGS(module.parameters(), max_iter=3)
+
+
+def with_dropout():
+    torch.manual_seed(0)
+    parts = torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+    return torch.nn.Sequential(*parts).double()
+
+
+def run(optimiser, steps=12, made=lambda: training.torch_module(NET, copies=2), **options):
+    module = made()
     history = training.train(module, X, Y, optimiser(module), steps=steps, **options)
     return history, torch.cat([p.detach().flatten() for p in module.parameters()])
 
@@ -48,6 +58,60 @@ def test_momentum_and_batches_of_a_linear_model_in_numpy():
     np.testing.assert_allclose(module.weight.detach()[0], w, rtol=1e-12)
 
 
+@pytest.mark.parametrize("targets", [Y, Y[:, None]])
+def test_outputs_without_an_axis(targets):
+    class Line(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x)[:, 0]
+
+    line = Line(3, 1, dtype=torch.float64)
+    expected = ((line(torch.tensor(X)).detach().numpy() - Y) ** 2).sum() / 2
+    assert training.train(line, X, targets, sgd(line), steps=1).loss[0] == pytest.approx(expected)
+
+
+def test_parts_stay_in_their_mode():
+    module = with_dropout().train()
+    module[1].eval()
+    history = training.train(module, X, Y, sgd(module), steps=2)
+    assert [part.training for part in module] == [True, False, True, True]
+    other = with_dropout().eval()
+    assert history.loss.tolist() == training.train(other, X, Y, sgd(other), steps=2).loss.tolist()
+
+
+def test_lbfgs_solves_least_squares():
+    module = torch.nn.Linear(3, 1, bias=False, dtype=torch.float64)
+    optimiser = torch.optim.LBFGS(module.parameters(), line_search_fn="strong_wolfe")
+    history = training.train(module, X, Y, optimiser, steps=4)
+    solution, residual, *_ = np.linalg.lstsq(X, Y, rcond=None)
+    np.testing.assert_allclose(module.weight.detach()[0], solution, rtol=1e-6)
+    assert history.loss[-1] == pytest.approx(residual[0] / 2) and history.loss.shape == (4,)
+
+
+def test_a_module_of_bfloat16():
+    torch.manual_seed(0)
+    module = torch.nn.Linear(3, 1).bfloat16()
+    outputs = module(torch.tensor(X).bfloat16()).detach().double().numpy()[:, 0]
+    history = training.train(
+        module, X, Y, sgd(module), steps=9, observe=lambda module: {"w": module.weight}
+    )
+    # Outputs are rounded, their loss is not.
+    assert history.loss[0] == pytest.approx(((outputs - Y) ** 2).sum() / 2, rel=1e-6)
+    assert history.loss[-1] < history.loss[0] and history.observed["w"].shape == (9, 1, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_integers_for_an_embedding(dtype):
+    torch.manual_seed(0)
+    words = np.arange(900, 910)
+    module = torch.nn.Sequential(torch.nn.Embedding(1000, 4), torch.nn.Linear(4, 1)).to(dtype)
+    expected = module(torch.tensor(words)).detach().double().numpy()[:, 0]
+    history = training.train(module, words, Y, sgd(module), steps=9)
+    assert history.loss[0] == pytest.approx(((expected - Y) ** 2).sum() / 2, rel=1e-6)
+    assert history.loss[-1] < 0.8 * history.loss[0]
+    line = torch.nn.Linear(2, 1)
+    assert training.train(line, np.eye(2, dtype=int), [0, 1], sgd(line), steps=1).loss[0] > 0
+
+
 def test_cross_entropy_of_copies():
     module = training.torch_module(NET, outputs=4, copies=2)
     classes = np.arange(10) % 4
@@ -63,13 +127,21 @@ def test_cross_entropy_of_copies():
     assert repr(history) == "TrainingHistory(records=2, copies=2, observed=[])"
 
 
-@pytest.mark.parametrize("optimiser", [langevin, sgd])
-@pytest.mark.parametrize("batch_size", [None, 3])
+@pytest.mark.parametrize(
+    ("optimiser", "options"),
+    [
+        (langevin, {}),
+        (sgd, {"batch_size": 3}),
+        (sgd, {"batch_size": 3, "made": with_dropout}),
+        (lbfgs, {"made": with_dropout}),
+    ],
+    ids=["langevin", "sgd", "dropout", "lbfgs"],
+)
 def test_an_interrupted_run_goes_on_with_the_same_numbers(
-    optimiser, batch_size, tmp_path, monkeypatch
+    optimiser, options, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(loop, "_INTERVAL", -1.0)
-    options = {"batch_size": batch_size, "every": 2, "seed": 4}
+    options = options | {"every": 2, "seed": 4}
     calls = []
 
     def interrupted(module):
@@ -79,8 +151,9 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(
         return outputs(module)
 
     def outputs(module):
-        return {"f": module(X)}
+        return {"f": module(torch.tensor(X))}
 
+    state = torch.get_rng_state()
     expected, parameters = run(optimiser, observe=outputs, **options)
     path = tmp_path / "state.pt"
     with pytest.raises(KeyboardInterrupt):
@@ -90,6 +163,13 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(
     np.testing.assert_array_equal(same, parameters)
     np.testing.assert_array_equal(found.loss, expected.loss)
     np.testing.assert_array_equal(found.observed["f"], expected.observed["f"])
+    if "made" not in options:
+        assert torch.equal(torch.get_rng_state(), state)
+    for other in (lambda m: outputs(m) | {"g": 1.0}, lambda m: {"f": outputs(m)["f"][..., 0]}):
+        with pytest.raises(ValueError, match=r"observe must return the same .* after f \("):
+            run(optimiser, observe=other, checkpoint=path, **options)
+    with pytest.raises(ValueError, match=r"got nothing after f \("):
+        run(optimiser, 14, checkpoint=path, **options)
     with pytest.raises(ValueError, match="steps must be at least the 12 of the checkpoint, got 5"):
         run(optimiser, 5, checkpoint=path, **options)
     with pytest.raises(ValueError, match="is that of another run: module as made, optimiser"):
@@ -119,6 +199,7 @@ def test_progress_is_shown(capsys, monkeypatch):
     assert "train: 3 of 3" in capsys.readouterr().err
 
 
+OTHER = torch.nn.Linear(3, 3).double()
 MODULE = training.torch_module(NET, outputs=2)
 REFUSED = {
     "module must be a torch module": (TypeError, {"module": NET}),
@@ -130,7 +211,27 @@ REFUSED = {
     r"Y must have shape \(10, 2\) for X": (ValueError, {"Y": Y}),
     "Y must be finite": (ValueError, {"Y": [[0, np.nan]] * 10}),
     "Y must hold numbers of classes from 0 to 1": (ValueError, {"loss": "cross_entropy"}),
-    r"X must have shape \(P, 3\)": (ValueError, {"X": X[:, :2]}),
+    r"module must take X of shape \(10, 2\), got .* X must have shape \(P, 3\)": (
+        ValueError,
+        {"X": X[:, :2]},
+    ),
+    r"module must map X \(P, ...\) to \(P,\) or \(P, outputs\), got shape \(9,\) for P = 3": (
+        ValueError,
+        {"module": torch.nn.Sequential(OTHER, torch.nn.Flatten(0)), "optimiser": sgd(OTHER)},
+    ),
+    "optimiser must have parameters of the module .* none of its 0": (
+        ValueError,
+        {"module": torch.nn.Tanh()},
+    ),
+    "optimiser must have parameters of the module": (ValueError, {"optimiser": sgd(OTHER)}),
+    "Langevin samples the posterior .* got 'squared' and 3": (
+        ValueError,
+        {"optimiser": langevin(MODULE), "batch_size": 3},
+    ),
+    "Langevin samples the posterior .* got 'mean_squared' and None": (
+        ValueError,
+        {"optimiser": langevin(MODULE), "loss": "mean_squared"},
+    ),
     "batch_size must be at most the 10 samples": (ValueError, {"batch_size": 11}),
     "checkpoint must lie in a folder that exists": (ValueError, {"checkpoint": "no/such/file"}),
     "checkpoint must be a file of train": (ValueError, {"checkpoint": __file__}),
