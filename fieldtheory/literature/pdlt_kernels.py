@@ -200,10 +200,8 @@ def _after_a_step(scale: sp.Expr, square: sp.Expr) -> sp.Matrix:
 
     Of the loss its gradient by z' is known, g.
     """
-    W, b, z, s, g = (
-        sp.Matrix(2, columns, lambda i, j: sp.Symbol(f"{name}_{i + 1}{j + 1}", real=True))
-        for name, columns in (("W", 2), ("b", 1), ("z", 1), ("s", 1), ("g", 1))
-    )
+    W = sp.Matrix(2, 2, sp.symbols("W_1:3_1:3", real=True))
+    b, z, s, g = (sp.Matrix(sp.symbols(f"{name}_1:3", real=True)) for name in "bzsg")
     output = scale * (b + W * s) + SKIP * z
     rates = dict.fromkeys(W, square * _RATES[0] / 2) | dict.fromkeys(b, square * _RATES[1])
     steps = {p: p - rate * (g.T * output)[0].diff(p) for p, rate in rates.items()}

@@ -45,7 +45,7 @@ EVIDENCE = {
         (
             "(113), first term",
             "L = 2, one input, every φ",
-        ): "= N*ρ**2*σ_w**2*(N*ν_0 + σ_w,in**2*x·x)*",
+        ): "*(N*ν_0 + σ_w,in**2*x·x)*",
         ("(113), first term", "one input, d_in = ν_0 N"): "-N*ν_0*(σ_b,in - 1)*(σ_b,in + 1)",
         ("(113), second term", "L = 2, one input, every φ"): "σ_w**2/σ_w,out**2 at [1,3]",
         ("(139)", "every h"): "printed/derived = exp(h*(h - 1)/(2*σ²))",
