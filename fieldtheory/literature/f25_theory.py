@@ -6,15 +6,14 @@ Matrices are those of two residual layers, L = 2, of one input, or of L = 1 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.literature.checks import COVARIANCE, VARIANCE_X, VARIANCE_Y, density_score, x, y
 from fieldtheory.literature.claim import claims_of, formula, interval, number
 from fieldtheory.networks.residual import ResidualNetwork
@@ -105,7 +104,7 @@ def _data_action() -> sp.Expr:
     return sp.expand(sp.expand_log(theory(2).action.subs(others).doit(), force=True))
 
 
-def _price(size: int, by_density: bool, factor: Any = 1) -> Callable[..., Any]:
+def _price(size: int, by_density: bool = False) -> sp.Expr:
     """⟨∂_k ∂_l f⟩, or ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf.
 
     f = φ(x)² for a variance, and φ(x)φ(y) for a covariance, where K_kl = K_lk is one variable.
@@ -114,12 +113,15 @@ def _price(size: int, by_density: bool, factor: Any = 1) -> Callable[..., Any]:
     f = sp.erf(x) * sp.erf(variables[-1])
     K = [row[:size] for row in ([VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y])[:size]]
     F = f * density_score(size) if by_density else sp.diff(f, x, variables[-1])
-    return lambda point, digits: precise.average(sp.expand(factor * F), variables, K, digits)
+    return GaussianAverage(F, variables, K)
 
 
-_HALF = sp.Rational(1, 2)
-_CURVATURE, _SLOPE = _price(1, False), _price(1, True)
-_MEANT = "the factor 1/2 of (137)", _price(1, False, _HALF)
+def _slope(*_: Any, size: int = 1) -> sp.Expr:
+    """∂⟨f⟩/∂K_kl."""
+    return _price(size, by_density=True)
+
+
+_CURVATURE, _MEANT = _price(1), ("the factor 1/2 of (137)", _price(1) / 2)
 
 _STATEMENTS = {
     "(39): S22, the fluctuations of the conjugate fields": formula(
@@ -135,7 +137,7 @@ _STATEMENTS = {
         meant=(READOUT, lambda: printed_matrix(False, readout=OUT)),
     ),
     "(42): ∂⟨φ²⟩/∂K, Price's theorem for one variable": number(
-        "φ = erf, K = 7/10", _CURVATURE, _SLOPE, meant=_MEANT
+        "φ = erf, K = 7/10", _CURVATURE, _slope, meant=_MEANT
     ),
     "(49): G12, the response": formula(
         _EVERY_ROW,
@@ -169,10 +171,10 @@ _STATEMENTS = {
         ),
     ),
     "(116): ∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair": number(
-        "α ≠ β, K_αβ = K_βα one variable, φ = erf", _price(2, False), _price(2, True)
+        "α ≠ β, K_αβ = K_βα one variable, φ = erf", _price(2), partial(_slope, size=2)
     ),
     "(116): ∂⟨φφ⟩/∂K_αα, Price's theorem for a variance": number(
-        "α = β, φ = erf", _CURVATURE, _SLOPE, meant=_MEANT
+        "α = β, φ = erf", _CURVATURE, _slope, meant=_MEANT
     ),
     "text after (133): Var K^(l) as the sum of Var C^(k) alone": [
         formula(
@@ -193,12 +195,12 @@ _STATEMENTS = {
             "Var K^(L) is 3.9 to 12 times the sum",
         ),
     ],
-    "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _MEANT[1], _SLOPE),
+    "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _MEANT[1], _slope),
     "(137): ∂⟨f⟩/∂C_kl, Price's theorem": number(
         "k ≠ l, C_kl and C_lk two variables, f = erf erf",
-        _price(2, False, _HALF),
+        _price(2) / 2,
         # Half of the derivative by the pair belongs to either.
-        _price(2, True, _HALF),
+        lambda *_: _price(2, by_density=True) / 2,
     ),
 }
 
