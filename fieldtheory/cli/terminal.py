@@ -8,11 +8,12 @@ import csv
 import io
 import json
 import sys
+import textwrap
 import threading
 import time
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from typer.core import TyperGroup
@@ -150,18 +151,36 @@ def _warn(message: Any, *_: Any, **__: Any) -> None:
 
 def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
     """Rows as a table for the eye (six digits), or as CSV or JSON with all digits."""
-    rows = [{k: v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
-    if format == "json":
-        unicode = "utf" in (sys.stdout.encoding or "").lower()
-        echo(json.dumps(rows, indent=2, ensure_ascii=not unicode))
-    elif format == "csv":
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    else:
-        from fieldtheory.plotting.tables import print_table
+    if format != "table":
+        write_rows(rows, list(rows[0]) if rows else [], format)
+        return
+    from fieldtheory.plotting.tables import print_table
 
-        print_table(_without_rounding(rows), title)
+    print_table(_without_rounding(list(map(_plain, rows))), title)
+
+
+def write_rows(
+    rows: Iterable[dict[str, Any]], columns: Sequence[str], format: Literal["csv", "json"]
+) -> None:
+    """Rows as CSV or JSON, each as soon as it is there."""
+    if format == "csv":
+        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(_plain(row))
+            sys.stdout.flush()
+        return
+    unicode, start = "utf" in (sys.stdout.encoding or "").lower(), "["
+    for row in rows:
+        text = json.dumps(_plain(row), indent=2, ensure_ascii=not unicode)
+        print(start, textwrap.indent(text, "  "), sep="\n", end="", flush=True)
+        start = ","
+    echo("[]" if start == "[" else "\n]")
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without NumPy's types."""
+    return {k: v.item() if hasattr(v, "item") else v for k, v in row.items()}
 
 
 # Columns in which large terms cancel, and the power of C of which their rounding is a small part.
@@ -221,7 +240,9 @@ def display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     shown = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*shown, console=console, transient=True) as bar:
+    # What goes to a file or a pipe is not to be written by the console of the bar.
+    redirect = sys.stdout.isatty()
+    with Progress(*shown, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task("starting", total=steps)
 
         def advance(step: int, text: str) -> None:

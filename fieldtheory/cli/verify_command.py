@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from fieldtheory.cli.options import Digits
-from fieldtheory.cli.terminal import display, echo, print_rows
+from fieldtheory.cli.terminal import Format, display, echo, print_rows, write_rows
 
 if TYPE_CHECKING:
     from fieldtheory.literature.checks import Check
     from fieldtheory.literature.claim import Verdict
+
+Result = TypeVar("Result")
+# Columns of both sides of an equation.
+_SIDES = (
+    *("printed", "derived", "difference"),
+    *("printed_latex", "derived_latex", "difference_latex"),
+)
 
 
 def verify(
@@ -37,11 +45,14 @@ def verify(
     ] = None,
     equation: Annotated[
         str | None,
-        typer.Option(help="Only claims on this equation, such as `113`; no numbers are checked."),
+        typer.Option(
+            help="Only claims on this equation, such as `113`, both sides as text and LaTeX; no "
+            "numbers are checked.",
+        ),
     ] = None,
     coverage: Annotated[
         bool,
-        typer.Option("--coverage", help="Which equations have a verdict; nothing is checked."),
+        typer.Option("--coverage", help="The equations and their verdicts; nothing is checked."),
     ] = False,
     format: Annotated[
         Literal["table", "csv", "json", "html", "latex"],
@@ -63,8 +74,10 @@ def verify(
     exit code is 1 if a number does not pass, or if a verdict is not the one that it was. It takes
     some two minutes at 50 digits.
 
-    In csv and json there is a row for every check and every claim; the column kind says which. With
-    --coverage there is one for every numbered equation.
+    In csv and json there is a row for every check and every claim, written as soon as it is there;
+    the column kind says which. With --equation there are the printed and the derived side and their
+    difference, as text and as LaTeX. With --coverage there is a row for every numbered equation,
+    with the verdicts that its claims had when they were checked last.
 
     Examples:
 
@@ -86,6 +99,8 @@ def verify(
 
     named, chosen = values.names(activations), values.names(papers)
     if coverage:
+        if format == "html" or format == "latex":
+            raise ValueError(f"format must be table, csv or json with --coverage, got {format!r}")
         _print_coverage(chosen, format)
         return
     jobs = chunks.usable_processes()
@@ -96,10 +111,17 @@ def verify(
         def checked(text: str) -> None:
             progress(0, f"checked: {text}")
 
-        numbers = checks.run_checks(digits, checked, jobs, named) if equation is None else []
-        judged = verdicts.verdicts(digits, chosen, checked, min(jobs, len(some)), equation)
+        passing = checks.run_checks(digits, checked, jobs, named) if equation is None else ()
+        holding = verdicts.verdicts(digits, chosen, checked, min(jobs, len(some)), equation)
+        numbers: list[Check] = []
+        judged: list[Verdict] = []
+        rows = _rows(_kept(passing, numbers), _kept(holding, judged), equation is not None)
+        if format == "csv" or format == "json":
+            write_rows(rows, _columns(equation is not None), format)
+        else:
+            list(rows)
     if format == "table":
-        _print_tables(numbers, judged, digits)
+        _print_tables(numbers, judged, digits, equation)
     elif format == "html":
         from fieldtheory.report import verdicts_page
 
@@ -108,8 +130,6 @@ def verify(
         from fieldtheory.report import errata_note
 
         echo(errata_note.document(judged))
-    else:
-        print_rows(_rows(numbers, judged), format, "checks and claims")
     changed = verdicts.changed(judged)
     for line in changed:
         echo(f"the verdict has changed: {line}", err=True)
@@ -117,30 +137,67 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print_coverage(
-    papers: Sequence[str] | None, format: Literal["table", "csv", "json", "html", "latex"]
-) -> None:
+def _kept(results: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
+    """The same results, each put into a list when it comes."""
+    for result in results:
+        kept.append(result)
+        yield result
+
+
+def _columns(of_equation: bool) -> list[str]:
+    from fieldtheory.literature import checks, claim
+
+    of_checks = () if of_equation else (*(f.name for f in fields(checks.Check)), "passed")
+    return ["kind", *of_checks, *claim.COLUMNS, *(_SIDES[2:] if of_equation else ())]
+
+
+def _rows(
+    numbers: Iterable[Check], judged: Iterable[Verdict], of_equation: bool
+) -> Iterator[dict[str, Any]]:
+    """Checks and claims as rows of one table."""
+    blank = dict.fromkeys(_columns(of_equation))
+    for check in numbers:
+        yield blank | {"kind": "check"} | check.row
+    for verdict in judged:
+        sides = _sides(verdict) if of_equation else {}
+        yield blank | {"kind": "claim"} | verdict.row | sides
+
+
+def _sides(verdict: Verdict) -> dict[str, str]:
+    """Both sides of an equation and how they differ, as text and as LaTeX."""
+    from fieldtheory.report.errata_note import ascii_formula, tex
+
+    found = verdict.found
+    text = found.printed, found.derived, found.text
+    formulas = map(ascii_formula, found.formulas) if found.formulas else map(tex, text)
+    return dict(zip(_SIDES, (*text, *formulas), strict=True))
+
+
+def _print_coverage(papers: Sequence[str] | None, format: Format) -> None:
+    from fieldtheory.literature.claim import counted
     from fieldtheory.literature.coverage import coverage
 
     found = coverage(papers)
-    if format == "csv" or format == "json":
-        print_rows([row for paper in found for row in paper.rows], format, "equations")
+    rows = [row for paper in found for row in paper.rows]
+    print_rows(rows, format, "verdicts of the numbered equations, and where definitions stand")
+    if format != "table":
         return
-    total = covered = 0
     for paper in found:
-        rows = paper.rows
-        kinds = [row["kind"] for row in rows]
+        kinds = [row["kind"] for row in paper.rows]
         verdict, definition = kinds.count("verdict"), kinds.count("definition")
-        total, covered = total + len(rows), covered + verdict + definition
         missing = f"; open: {', '.join(paper.open)}" if paper.open else ""
         echo(
-            f"{paper.paper}: {verdict + definition} of {len(rows)} numbered equations, {verdict} "
-            f"with a verdict, {definition} definitions{missing}"
+            f"{paper.paper}: {verdict + definition} of {len(kinds)} numbered equations, {verdict} "
+            f"with a verdict, {counted(definition, 'definition')}{missing}"
         )
-    echo(f"{covered} of {total}")
+    echo(f"{sum(row['kind'] != 'open' for row in rows)} of {len(rows)}")
 
 
-def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: int) -> None:
+def _print_tables(
+    numbers: Sequence[Check], judged: Sequence[Verdict], digits: int, equation: str | None
+) -> None:
+    from fieldtheory.literature.claim import counted
+
     if numbers:
         rows = [
             {
@@ -153,10 +210,34 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
             }
             for c in numbers
         ]
-        print_rows(rows, "table", f"{len(numbers)} checks")
+        print_rows(rows, "table", counted(len(numbers), "check"))
         failed = sum(not c.passed for c in numbers)
-        echo(f"{len(numbers) - failed} of {len(numbers)} checks pass.\n")
-    claim_rows = [
+        echo(f"{len(numbers) - failed} of {counted(len(numbers), 'check')} pass.\n")
+    if equation is not None:
+        for v in judged:
+            _print_sides(v)
+    else:
+        _print_claims(judged)
+    words = [v.word for v in judged]
+    counts = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
+    echo(f"{counted(len(judged), 'claim')}: {', '.join(counts)}.")
+
+
+def _print_sides(verdict: Verdict) -> None:
+    """One claim with both sides, line by line."""
+    claim, found = verdict.claim, verdict.found
+    echo(f"{claim.paper} {claim.equation}: {claim.subject}")
+    lines = {"where": claim.region, "for": found.quantifier, "verdict": verdict.text}
+    lines |= {"note": claim.note} if claim.note else {}
+    for name, text in (lines | _sides(verdict)).items():
+        echo(f"  {name.replace('_latex', ', LaTeX') + ':':<20}{text}")
+    echo("")
+
+
+def _print_claims(judged: Sequence[Verdict]) -> None:
+    from fieldtheory.literature.claim import counted
+
+    rows = [
         {
             "equation": f"{v.claim.paper} {v.claim.equation}",
             "what it gives": v.claim.subject,
@@ -166,21 +247,8 @@ def _print_tables(numbers: Sequence[Check], judged: Sequence[Verdict], digits: i
         }
         for v in judged
     ]
-    print_rows(claim_rows, "table", f"{len(judged)} claims")
+    print_rows(rows, "table", counted(len(judged), "claim"))
     for v in judged:
         if not v.holds:
             remark = f"; {v.claim.note}" if v.claim.note else ""
             echo(f"{v.claim.paper} {v.claim.equation}: {v.text}; {v.evidence}{remark}")
-    words = [v.word for v in judged]
-    counts = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
-    echo(f"{len(judged)} claims: {', '.join(counts)}.")
-
-
-def _rows(numbers: Sequence[Check], judged: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """Checks and claims as rows of one table."""
-    rows = [
-        *({"kind": "check", **c.row} for c in numbers),
-        *({"kind": "claim", **v.row} for v in judged),
-    ]
-    columns = dict.fromkeys(name for row in rows for name in row)
-    return [dict.fromkeys(columns) | row for row in rows]

@@ -5,7 +5,7 @@ What the papers print is checked elsewhere, see `fieldtheory.literature.verdicts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage, precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
-from fieldtheory.literature.evidence import FLOAT64_TOLERANCE
+from fieldtheory.literature.evidence import FLOAT64_TOLERANCE, integrated
 from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import chunks
@@ -84,8 +84,8 @@ def run_checks(
     progress: Callable[[str], None] | None = None,
     jobs: int = 1,
     activations: Sequence[str] | None = None,
-) -> list[Check]:
-    """Price's theorem, closed forms, kernels, propagators and maximum entropy.
+) -> Iterator[Check]:
+    """Price's theorem, closed forms, kernels, propagators and maximum entropy, each when checked.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def run_checks(
 
     Returns
     -------
-    list of Check
+    iterator of Check
 
     Raises
     ------
@@ -138,14 +138,16 @@ def run_checks(
             (f"{what}, {name}", function, (name, digits)) if name else (what, function, (digits,))
             for name in chosen
         ]
-    results: list[Check] = []
-    calls = ((function, *arguments) for _, function, arguments in tasks)
-    found = chunks.in_order(calls, jobs, "checks in several processes")
-    for (description, _, _), checks in zip(tasks, found, strict=True):
-        results += checks
-        if progress is not None:
-            progress(description)
-    return results
+
+    def checked() -> Iterator[Check]:
+        calls = ((function, *arguments) for _, function, arguments in tasks)
+        found = chunks.in_order(calls, jobs, "checks in several processes")
+        for (description, _, _), checks in zip(tasks, found, strict=True):
+            if progress is not None:
+                progress(description)
+            yield from checks
+
+    return checked()
 
 
 def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
@@ -179,10 +181,10 @@ def activation_checks(name: str, digits: int) -> list[Check]:
         return precise.average(F, (x, y)[: len(K)], K, digits + _GUARD)
 
     moment = integral(square, one)
-    slope = _integrated(GaussianAverage(square, x, _a).diff(_a), _POINT, digits)
+    slope = integrated(GaussianAverage(square, x, _a).diff(_a), _POINT, digits)
     covariance = integral(product, pair)
     joint = GaussianAverage(product, (x, y), [[_a, _c], [_c, _b]])
-    covariance_slope = _integrated(joint.diff(_c), _POINT, digits)
+    covariance_slope = integrated(joint.diff(_c), _POINT, digits)
     price = [
         ("∂⟨φ²⟩/∂K = ⟨φ'²+φφ''⟩", integral(square * density_score(1), one), slope),
         ("∂⟨φφ⟩/∂K_xy = ⟨φ'φ'⟩", integral(product * density_score(2), pair), covariance_slope),
@@ -275,13 +277,6 @@ def density_score(size: int) -> sp.Expr:
     h = sp.Matrix([x, y][:size])
     log_density = -sp.log(K.det()) / 2 - (h.T * K.inv() * h)[0] / 2
     return sp.expand(sp.diff(log_density, K[0, size - 1]).subs(_POINT))
-
-
-def _integrated(expr: sp.Expr, values: dict[Any, Any], digits: int) -> Any:
-    """An expression at a point, with every average in it integrated rather than in closed form."""
-    expr = expr.subs(values)
-    numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
-    return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
 
 
 def _identity(group: str, quantity: str, left: Any, right: Any, digits: int) -> Check:

@@ -30,6 +30,7 @@ from fieldtheory.literature.evidence import (
     inside,
     not_here,
     numerically,
+    shortened,
     slightly_wrong,
     symbolically,
 )
@@ -51,8 +52,20 @@ EDITIONS = {
 }
 
 _INSTANCE = "on", "instance"
+
 # Sizes that a region fixes, such as "L = 2", "D = 2" or "l = 2, 3".
 _SIZES = re.compile(r"\b[LlDdN] = (\d+(?:(?:, | and | to )\d+)*)(?![\d/.])")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "claim"), counted(2, "claim")
+    ('1 claim', '2 claims')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +279,7 @@ class Verdict:
         claim, count = self.claim, self.found.count or self.claim.sizes
         if self.word == HOLDS:
             kind = ("at", "point") if claim.check in (numerically, in_float64) else _INSTANCE
-            return f"holds {kind[0]} {count} {kind[1]}{'s' if count > 1 else ''}"
+            return f"holds {kind[0]} {counted(count, kind[1])}"
         reasons = {
             CONVENTION: claim.convention and claim.convention[0],
             MISPRINT: claim.meant and claim.meant[0],
@@ -276,15 +289,16 @@ class Verdict:
 
     @property
     def evidence(self) -> str:
-        """The deviation, or the expression in which the two sides differ."""
-        return self.found.text
+        """The deviation, or the expression in which the two sides differ, on a line."""
+        return shortened(self.found.text)
 
     @property
     def row(self) -> dict[str, str]:
-        """The verdict as a row of a table."""
+        """The verdict as a row of a table; both sides are shortened to a line."""
         claim, found = self.claim, self.found
+        sides = shortened(found.printed), shortened(found.derived)
         values = (
-            *(claim.paper, claim.equation, claim.subject, found.printed, found.derived),
+            *(claim.paper, claim.equation, claim.subject, *sides),
             *(claim.region, found.quantifier, claim.how, self.text, self.evidence),
             *(claim.note, claim.edition),
         )

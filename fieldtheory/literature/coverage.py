@@ -1,7 +1,7 @@
 """Which numbered equations of the papers have a verdict, which are definitions, which are open.
 
-Nothing is checked here: an equation is covered if a claim names its number, or if it is listed
-in a table of definitions with the module or page that uses it.
+Nothing is checked here: an equation is covered if a claim names its number, with the verdict that
+it had last, or if it is listed in a table of definitions with the module or page that uses it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fieldtheory.literature.equation_numbers import numbers, numbers_in
-from fieldtheory.literature.verdicts import PAPERS, claims, table
+from fieldtheory.literature.verdicts import PAPERS, claims, expected, table
 
 # The numbers that the papers print: F25 has none from 33 to 36, 43, 44 and from 117 to 120.
 NUMBERED = {
@@ -35,14 +35,14 @@ class Coverage:
     equations : tuple of str
         Their numbers, in order.
     claims : dict
-        By number how many claims there are on it.
+        By number the verdicts of the claims on it when they were checked last, see `expected`.
     definitions : dict
         By number the module or page that uses it.
     """
 
     paper: str
     equations: tuple[str, ...]
-    claims: dict[str, int]
+    claims: dict[str, list[str]]
     definitions: dict[str, str]
 
     @property
@@ -55,11 +55,12 @@ class Coverage:
         """A row for every equation."""
         found = []
         for number in self.equations:
-            count, where = self.claims.get(number, 0), self.definitions.get(number, "")
-            kind = "verdict" if count else "definition" if where else "open"
-            what = f"{count} claim{'s' if count > 1 else ''}" if count else where
-            equation = f"({number})"
-            found.append({"paper": self.paper, "equation": equation, "kind": kind, "by": what})
+            words, where = self.claims.get(number, []), self.definitions.get(number, "")
+            kind = "verdict" if words else "definition" if where else "open"
+            counts = {word: words.count(word) for word in words}
+            what = [f"{n} {word}" if n > 1 else word for word, n in counts.items()] or [where]
+            row = {"paper": self.paper, "equation": f"({number})", "kind": kind}
+            found.append(row | {"by": ", ".join(what)})
         return found
 
 
@@ -87,13 +88,14 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     (17, 'docs/theory/diffusions.md')
     """
     claims(papers)
-    found = []
+    found, known = [], expected()
     for paper in PAPERS if papers is None else papers:
-        counts: dict[str, int] = {}
+        words: dict[str, list[str]] = {}
         for claim in PAPERS[paper]:
             for number in numbers_in(claim.equation):
-                counts[number] = counts.get(number, 0) + 1
+                word = known[paper, claim.equation, claim.region]
+                words.setdefault(number, []).append(word)
         uses = [(numbers(ranges), where) for of, ranges, where in DEFINITIONS if of == paper]
         defined = {number: where for ranges, where in uses for number in ranges}
-        found.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), counts, defined))
+        found.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), words, defined))
     return found

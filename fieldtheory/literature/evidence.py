@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -57,7 +58,7 @@ class Evidence:
     text : str
         The number or the expression that shows it.
     printed, derived : str
-        Both sides where they differ most, shortened to a line.
+        Both sides where they differ most.
     formulas : tuple of str
         Of expressions the LaTeX of printed, derived and of how they differ; empty for numbers.
     quantifier : str
@@ -90,20 +91,18 @@ def symbolically(printed: Any, derived: Any, points: Points, digits: int) -> Evi
     UndecidedError
         If it does neither.
     """
-    given = printed() if _is_function(printed) else printed
-    ones, others = _entries(given), _entries(derived())
+    sides = printed() if _is_function(printed) else printed, derived()
+    ones, others = map(_entries, sides)
     every = _all_values([*ones.values(), *others.values()])
     for place, one in ones.items():
         other = others[place]
         if not _same(one, other, points, digits):
             text, how = _difference(one, other)
             formulas = latex(one), latex(other), how
-            short = _shortened(one), _shortened(other)
-            return Evidence(False, text + place, *short, formulas, every)
-    shown, formula = _shortened(given), latex(given)
-    nothing = rf"{_PRINTED} - {_DERIVED} = 0"
-    formulas = formula, formula, nothing
-    return Evidence(True, "printed − derived = 0", shown, shown, formulas, every)
+            return Evidence(False, text + place, plain(one), plain(other), formulas, every)
+    agreeing = *map(latex, sides), rf"{_PRINTED} - {_DERIVED} = 0"
+    one_text, other_text = map(plain, sides)
+    return Evidence(True, "printed − derived = 0", one_text, other_text, agreeing, every)
 
 
 def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
@@ -122,14 +121,14 @@ def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidenc
         margin = sp.factor(sp.simplify(found[place] - bound))
         agrees = bool(margin.is_nonnegative)
         if not agrees and not margin.is_nonpositive:
-            raise UndecidedError(f"the sign is not known: {_shortened(margin)}")
-        text = f"derived − printed = {_shortened(margin)}{place}"
+            raise UndecidedError(f"the sign is not known: {shortened(plain(margin))}")
+        text = f"derived − printed = {plain(margin)}{place}"
         if not agrees:
             break
     if agrees and len(bounds) > 1:
         text = f"derived − printed >= 0 in all {len(bounds)} entries"
     formulas = latex(bound), latex(found[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
-    return Evidence(agrees, text, _shortened(bound), _shortened(found[place]), formulas, every)
+    return Evidence(agrees, text, plain(bound), plain(found[place]), formulas, every)
 
 
 def numerically(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
@@ -214,7 +213,7 @@ def _all_values(sides: Iterable[sp.Expr]) -> str:
     for symbol in sorted(symbols, key=sp.default_sort_key):
         sign = " > 0" if symbol.is_positive else " >= 0" if symbol.is_nonnegative else ""
         kind = "integer " if symbol.is_integer else "real " if symbol.is_real and not sign else ""
-        kinds.setdefault(f"{kind}|{sign}", []).append(_plain(str(symbol)))
+        kinds.setdefault(f"{kind}|{sign}", []).append(plain(symbol))
     words = [", ".join(names).join(kind.split("|")) for kind, names in kinds.items()]
     words += ["every φ"] if any(side.atoms(AppliedUndef) for side in sides) else []
     return f"for all {'; '.join(words)}" if words else "without parameters"
@@ -253,7 +252,9 @@ def _same(
         if abs(first - second) > (abs(first) + abs(second)) * sp.Float(10) ** -digits:
             return False
     if sp.simplify(sp.expand_log(one - other, force=True)) != 0:
-        raise UndecidedError(f"neither the same nor different: {_shortened(printed - derived)}")
+        raise UndecidedError(
+            f"neither the same nor different: {shortened(plain(printed - derived))}"
+        )
     return True
 
 
@@ -275,22 +276,24 @@ def _difference(printed: sp.Expr, derived: sp.Expr) -> tuple[str, str]:
     (one, other), averages = _independent(printed, derived)
     rest = sp.factor(one - other).xreplace(averages)
     formula = rf"{_PRINTED} - {_DERIVED} = {latex(rest)}"
-    found = [(f"printed − derived = {_shortened(rest)}", formula)]
+    found = [(f"printed − derived = {plain(rest)}", formula)]
     if other != 0:
         ratio = sp.simplify(one / other)
         if not set(averages) & ratio.free_symbols:
             both = rf"{_PRINTED} / {_DERIVED} = {latex(ratio)}"
-            found.append((f"printed/derived = {_shortened(ratio)}", both))
+            found.append((f"printed/derived = {plain(ratio)}", both))
     return min(found, key=lambda words: len(words[0]))
 
 
-def _shortened(expr: sp.Expr) -> str:
-    text = _plain(str(expr))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def shortened(text: str) -> str:
+    """A text of one line, cut where it is longer, with the entry of a matrix that it ends with."""
+    text, place = re.fullmatch(r"(.*?)( at \[\d+,\d+\])?", text).groups("")  # type: ignore[union-attr]
+    return (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…") + place
 
 
-def _plain(text: str) -> str:
-    """The names of symbols, which are LaTeX, as a terminal shows them."""
+def plain(expression: Any) -> str:
+    """An expression, whose symbols have names in LaTeX, as a terminal shows it."""
+    text = str(expression)
     for name, sign in _SIGNS.items():
         text = text.replace(name, sign)
     return re.sub(r"\{([^{}]*)\}", r"\1", re.sub(r"\{([^{}]*)\}", r"\1", text))
@@ -299,32 +302,64 @@ def _plain(text: str) -> str:
 def _numbers(
     printed: Any, derived: Any, points: Points, digits: int, extra: tuple[int, ...], tolerance: Any
 ) -> Evidence:
-    def value(side: Any, point: Mapping[sp.Symbol, Any]) -> Any:
+    def value(side: Any, point: Mapping[sp.Symbol, Any]) -> tuple[Any, Any]:
+        """A side as it stands, an expression or a number, and its number."""
         found = side(point, *extra) if _is_function(side) else side
         if isinstance(found, sp.Basic):
-            return precise.mpf(found.subs(point), digits + _GUARD)
-        return mpmath.mpmathify(found)
+            return found, integrated(found, point, digits)
+        return found, mpmath.mpmathify(found)
 
     found = []
     with mpmath.workdps(digits + _GUARD):
         for point in points:
-            one, other = value(printed, point), value(derived, point)
+            sides = value(printed, point), value(derived, point)
+            one, other = (number for _, number in sides)
             deviation = abs(one - other) / max(1, abs(one), abs(other))
-            found.append((deviation, one, other, point))
-        worst, one, other, point = max(found, key=lambda entry: entry[0])
+            found.append((deviation, one, other, point, [side for side, _ in sides]))
+        worst, one, other, point, expressions = max(found, key=lambda entry: entry[0])
         where = f" at {_place(point)}" if point else ""
         text = f"largest deviation {mpmath.nstr(worst, 3)}{where}"
         agrees = bool(worst <= tolerance)
         shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
+        difference = mpmath.nstr(mpmath.chop(one - other, tolerance), 4)
         if not agrees:
             short = [mpmath.nstr(side or 0, 4) for side in (one, other)]
             text = f"{short[0]} printed, {short[1]} derived: {text}"
             if mpmath.isnan(one):
                 text = f"undefined as printed, {short[1]} derived{where}"
+    formulas: tuple[str, ...] = ()
+    if any(map(_is_formula, expressions)):
+        at_point = [
+            latex(sp.Eq(symbol, number, evaluate=False)) for symbol, number in point.items()
+        ]
+        how = rf"{_PRINTED} - {_DERIVED} = {difference}"
+        if mpmath.isnan(one):
+            how = rf"{_PRINTED} \text{{ is undefined}}"
+        both = map(partial(_with_number, latex), expressions, shown)
+        formulas = *both, r",\quad ".join([how, *at_point])
+    one_text, other_text = map(partial(_with_number, plain), expressions, shown)
     places = "; ".join(_place(point) for point in points if point)
-    every = f"at {places}" if places else "where the region says"
-    return Evidence(agrees, text, shown[0], shown[1], (), every, len(points))
+    every = f"at {places}" if places else "at one point"
+    return Evidence(agrees, text, one_text, other_text, formulas, every, len(points))
+
+
+def integrated(expr: sp.Expr, values: Mapping[Any, Any], digits: int) -> Any:
+    """An expression at a point, with every average in it integrated rather than in closed form."""
+    expr = expr.subs(values)
+    numbers = {a: a.evalf(digits + _GUARD) for a in expr.atoms(GaussianAverage)}
+    return precise.mpf(expr.xreplace(numbers), digits + _GUARD)
+
+
+def _is_formula(side: Any) -> bool:
+    return isinstance(side, sp.Basic) and not side.is_Number
+
+
+def _with_number(form: Callable[[Any], str], side: Any, number: str) -> str:
+    """A formula with its number, or the number alone."""
+    if not _is_formula(side):
+        return number
+    return form(side) if number == "nan" else f"{form(side)} = {number}"
 
 
 def _place(point: Mapping[Any, Any]) -> str:
-    return _plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))
+    return plain(", ".join(f"{symbol} = {value}" for symbol, value in point.items()))

@@ -15,7 +15,14 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.literature.claim import claims_of, double, formula, number
 from fieldtheory.literature.f25_prior import SQUARES, constraint
-from fieldtheory.literature.f25_theory import OUT, gain, printed_matrix, printed_source, theory
+from fieldtheory.literature.f25_theory import (
+    OUT,
+    READOUT,
+    gain,
+    printed_matrix,
+    printed_source,
+    theory,
+)
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import linearised
@@ -119,14 +126,26 @@ def _pair_responses(G12: sp.Matrix) -> sp.Matrix:
     return sp.Matrix([first, second, first + second, out])
 
 
+_SQUARED_INPUT = sp.Symbol("x·x", positive=True)
+
+
 def _first_term() -> sp.Matrix:
-    """(113) for one input, with its first term in the row of l = 0."""
-    found, action = printed_source(), theory(2).network_action
+    """The first term of (113) for one input, which is the row of l = 0."""
+    row, action = sp.zeros(1, 4), theory(2).network_action
+    bracket = sym.READIN_WEIGHT**2 * _SQUARED_INPUT + sym.INPUT_WIDTH * sym.WIDTH
     for k, factor in ((1, SCALE**2), (2, SCALE**2), (3, sp.S.One)):
         square = sym.phi(sym.signal(k - 1)) ** 2
-        average = sym.WEIGHT**2 * GaussianAverage(square, action.variables, action.covariance)
-        found[0, k] += sym.WIDTH**2 * sym.INPUT_WIDTH * sym.data_kernel() * factor * average
-    return found
+        average = GaussianAverage(square, action.variables, action.covariance)
+        row[k] = sym.WIDTH * bracket * factor * sym.WEIGHT**2 * average
+    return row
+
+
+def _data_force() -> sp.Expr:
+    """∂S/∂C̃^(0) + N ν_0 C^(0), with the kernel of the data written out."""
+    C, width = sym.kernel(0), sym.INPUT_WIDTH * sym.WIDTH
+    data = sym.READIN_WEIGHT**2 * _SQUARED_INPUT / width + sym.READIN_BIAS**2
+    force = theory(2).network_action.derivative((0,), ()) + width * C
+    return sp.expand(force.subs(sym.data_kernel(), data))
 
 
 def _characteristic(derivative: bool) -> sp.Expr:
@@ -253,12 +272,27 @@ _STATEMENTS = {
         ),
         lambda: linearised.linearised_kernel().subs(sym.DEPTH, 3),
     ),
-    "(113): S22, with the first term for l = 0": formula(
+    "(113), first term: ∂²S/∂C̃^(0)∂C̃^(k), with δ_l0 for δ_L0": formula(
         "L = 2, one input, every φ",
         _first_term,
+        lambda: theory(2).hessian.S22[0, :],
+        "a connected correlator with a constant vanishes; (39) has no such term",
+    ),
+    "(113), first term: its bracket, ∂S/∂C̃^(0) + d_in C^(0)": formula(
+        "one input, d_in = ν_0 N",
+        sym.READIN_WEIGHT**2 * _SQUARED_INPUT + sym.INPUT_WIDTH * sym.WIDTH,
+        _data_force,
+        meant=(
+            "d_in σ_b,in² for d_in",
+            sym.READIN_WEIGHT**2 * _SQUARED_INPUT
+            + sym.INPUT_WIDTH * sym.WIDTH * sym.READIN_BIAS**2,
+        ),
+    ),
+    "(113), second term: S22": formula(
+        "L = 2, one input, every φ",
+        printed_source,
         lambda: theory(2).hessian.S22,
-        "the correlator with a constant vanishes; (39) has no such term",
-        meant=("no first term, and σ_w,out", lambda: printed_source(OUT)),
+        meant=(READOUT, lambda: printed_source(OUT)),
     ),
     "(115): S21 of two inputs": formula(
         _TWO_INPUTS,

@@ -6,16 +6,18 @@ Matrices are those of two residual layers, L = 2, of one input, or of L = 1 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.literature.checks import COVARIANCE, VARIANCE_X, VARIANCE_Y, density_score, x, y
-from fieldtheory.literature.claim import claims_of, formula, number
+from fieldtheory.literature.claim import claims_of, formula, interval, number
+from fieldtheory.networks.residual import ResidualNetwork
+from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.linearised import SCALE
@@ -23,7 +25,7 @@ from fieldtheory.theory.linearised import SCALE
 theory = lru_cache(derive)
 _EVERY_ROW = "L = 2, every row"
 OUT = sym.READOUT_WEIGHT
-_READOUT = "the readout row has σ_w,out² for σ_w²"
+READOUT = "the readout row has σ_w,out² for σ_w²"
 
 
 def _strength(layer: int, inputs: int, readout: sp.Symbol) -> sp.Expr:
@@ -81,6 +83,16 @@ def _kernel_variance(layer: int) -> sp.Expr:
     return (slopes.T * theory(2).propagator.G11 * slopes)[0]
 
 
+def _share_of_layers() -> dict[str, float]:
+    """Σ_k Var C^(k) over Var K^(L), to order 1/N."""
+    found = {}
+    for depth, rho in product((10, 20), (1.0, 0.3)):
+        solution = solve(ResidualNetwork(depth=depth, branch_scale=rho), 0.05)
+        layers = np.trace(solution.G11[:-1, :-1])
+        found[f"L = {depth}, ρ = {rho:g}"] = float(layers / solution.kernel_variance[depth])
+    return found
+
+
 def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
     """What eqs. (98) and (99) have in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
     C, conjugate, data = sym.kernel(0), sym.conjugate(0), sym.data_kernel()
@@ -92,7 +104,7 @@ def _data_action() -> sp.Expr:
     return sp.expand(sp.expand_log(theory(2).action.subs(others).doit(), force=True))
 
 
-def _price(size: int, by_density: bool, factor: Any = 1) -> Callable[..., Any]:
+def _price(size: int, by_density: bool = False) -> sp.Expr:
     """⟨∂_k ∂_l f⟩, or ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf.
 
     f = φ(x)² for a variance, and φ(x)φ(y) for a covariance, where K_kl = K_lk is one variable.
@@ -101,34 +113,37 @@ def _price(size: int, by_density: bool, factor: Any = 1) -> Callable[..., Any]:
     f = sp.erf(x) * sp.erf(variables[-1])
     K = [row[:size] for row in ([VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y])[:size]]
     F = f * density_score(size) if by_density else sp.diff(f, x, variables[-1])
-    return lambda point, digits: precise.average(sp.expand(factor * F), variables, K, digits)
+    return GaussianAverage(F, variables, K)
 
 
-_HALF = sp.Rational(1, 2)
-_CURVATURE, _SLOPE = _price(1, False), _price(1, True)
-_MEANT = "the factor 1/2 of (137)", _price(1, False, _HALF)
+def _slope(*_: Any, size: int = 1) -> sp.Expr:
+    """∂⟨f⟩/∂K_kl."""
+    return _price(size, by_density=True)
+
+
+_CURVATURE, _MEANT = _price(1), ("the factor 1/2 of (137)", _price(1) / 2)
 
 _STATEMENTS = {
     "(39): S22, the fluctuations of the conjugate fields": formula(
         _EVERY_ROW,
         printed_source,
         lambda: theory(2).hessian.S22,
-        meant=(_READOUT, lambda: printed_source(OUT)),
+        meant=(READOUT, lambda: printed_source(OUT)),
     ),
     "(41): S21, the derivative by C and C̃": formula(
         _EVERY_ROW,
         lambda: printed_matrix(False),
         lambda: theory(2).hessian.S21,
-        meant=(_READOUT, lambda: printed_matrix(False, readout=OUT)),
+        meant=(READOUT, lambda: printed_matrix(False, readout=OUT)),
     ),
     "(42): ∂⟨φ²⟩/∂K, Price's theorem for one variable": number(
-        "φ = erf, K = 7/10", _CURVATURE, _SLOPE, meant=_MEANT
+        "φ = erf, K = 7/10", _CURVATURE, _slope, meant=_MEANT
     ),
     "(49): G12, the response": formula(
         _EVERY_ROW,
         lambda: printed_matrix(True),
         lambda: theory(2).propagator.G12,
-        meant=(_READOUT, lambda: printed_matrix(True, readout=OUT)),
+        meant=(READOUT, lambda: printed_matrix(True, readout=OUT)),
     ),
     "text after (51): η^(0) = N/d_in, of the definition (50)": formula(
         "d_in = ν_0 N", 1 / sym.INPUT_WIDTH, _input_response
@@ -156,10 +171,10 @@ _STATEMENTS = {
         ),
     ),
     "(116): ∂⟨φφ⟩/∂K_αβ, Price's theorem for a pair": number(
-        "α ≠ β, K_αβ = K_βα one variable, φ = erf", _price(2, False), _price(2, True)
+        "α ≠ β, K_αβ = K_βα one variable, φ = erf", _price(2), partial(_slope, size=2)
     ),
     "(116): ∂⟨φφ⟩/∂K_αα, Price's theorem for a variance": number(
-        "α = β, φ = erf", _CURVATURE, _SLOPE, meant=_MEANT
+        "α = β, φ = erf", _CURVATURE, _slope, meant=_MEANT
     ),
     "text after (133): Var K^(l) as the sum of Var C^(k) alone": [
         formula(
@@ -171,18 +186,21 @@ _STATEMENTS = {
             "l = 2",
             lambda: theory(2).propagator.G11[:3, :3].trace(),
             lambda: _kernel_variance(2),
-            meant=(
-                "the sum over all pairs of layers",
-                lambda: sp.Add(*theory(2).propagator.G11[:3, :3]),
-            ),
+            "the C^(k) are correlated: it is the sum of G11^(km) over all pairs of layers",
+        ),
+        interval(
+            "L = 10 and 20, ρ = 1 and 0.3, the network of Fig. 4, its ratio to Var K^(L)",
+            (0.99, 1.01),
+            _share_of_layers,
+            "Var K^(L) is 3.9 to 12 times the sum",
         ),
     ],
-    "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _MEANT[1], _SLOPE),
+    "(137): ∂⟨f⟩/∂C_kk, Price's theorem": number("k = l, f = erf²", _MEANT[1], _slope),
     "(137): ∂⟨f⟩/∂C_kl, Price's theorem": number(
         "k ≠ l, C_kl and C_lk two variables, f = erf erf",
-        _price(2, False, _HALF),
+        _price(2) / 2,
         # Half of the derivative by the pair belongs to either.
-        _price(2, True, _HALF),
+        lambda *_: _price(2, by_density=True) / 2,
     ),
 }
 

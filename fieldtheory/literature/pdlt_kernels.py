@@ -178,6 +178,7 @@ def _two_point(gamma: sp.Expr) -> sp.Expr:
 
 
 _XI, _SCALE = sp.Symbol("ξ", real=True), sp.Symbol("ξ", positive=True)
+_RATES = sp.symbols("λ_W λ_b", positive=True)
 _BLOCKS, _MIXED, _BEFORE = sp.symbols("G_RR G_Rz G_zz", real=True)
 
 
@@ -194,6 +195,21 @@ def _scaled() -> sp.Matrix:
     return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": _SCALE})))
 
 
+def _after_a_step(scale: sp.Expr, square: sp.Expr) -> sp.Matrix:
+    """z' of two neurons after gradient descent by a step with the rates square · λ.
+
+    Of the loss its gradient by z' is known, g.
+    """
+    W = sp.Matrix(2, 2, sp.symbols("W_1:3_1:3", real=True))
+    b, z, s, g = (sp.Matrix(sp.symbols(f"{name}_1:3", real=True)) for name in "bzsg")
+    output = scale * (b + W * s) + SKIP * z
+    rates = dict.fromkeys(W, square * _RATES[0] / 2) | dict.fromkeys(b, square * _RATES[1])
+    steps = {p: p - rate * (g.T * output)[0].diff(p) for p, rate in rates.items()}
+    # Of parameters ξ W and ξ b where ξ is not a factor itself.
+    start = {p: p if scale == _SCALE else _SCALE * p for p in rates}
+    return output.xreplace(steps).xreplace(start).expand()
+
+
 _ONES = sp.ones(2, 1)
 _CRITICAL = (1 - SKIP**2) / SLOPE**2
 
@@ -202,6 +218,13 @@ _STATEMENTS = {
         "every ξ and γ",
         sp.Matrix([_SCALE**2 * WEIGHT, _SCALE**2 * BIAS, SKIP]),
         _scaled,
+    ),
+    "text before (B.6): z' after a step of gradient descent, with ξ in λ_W and λ_b": formula(
+        "n = 2, every ξ, γ, φ and loss",
+        lambda: _after_a_step(sp.S.One, _SCALE**2),
+        lambda: _after_a_step(_SCALE, sp.S.One),
+        "of W ↦ ξW and b ↦ ξb, λ ↦ ξ²λ at any n: z' of a layer is the same function of z",
+        instances=1,
     ),
     "(B.8): E[z' z'] of two inputs over the weights of a layer": formula(
         "n = 2, every φ and γ",

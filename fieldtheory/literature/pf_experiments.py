@@ -229,7 +229,8 @@ _STATEMENTS = {
             "φ = tanh, edge of chaos, σ_w = 1, σ_b = 0, L = 500, z from −2 to 2",
             (_CLOSE, 1 + 1e-9),
             lambda: _without_bias("tanh", 1.0),
-            "without a bias outputs are odd: it takes σ_b > 0",
+            "the paper leaves σ_b open; without a bias outputs are odd",
+            convention=("σ_b > 0, such as σ_b² = 0.038", _on_the_edge),
         ),
     ],
     "section 1, Fig. 1: ln of the ratio of variances of x_last over inputs, below 0.01: "

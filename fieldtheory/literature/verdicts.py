@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
 from fieldtheory import validation
@@ -81,8 +81,8 @@ def verdicts(
     progress: Callable[[str], None] | None = None,
     jobs: int = 1,
     equation: str | None = None,
-) -> list[Verdict]:
-    """Check every claim of some papers, or of all.
+) -> Iterator[Verdict]:
+    """Verdicts on the claims of some papers, or of all, each as soon as it is computed.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def verdicts(
     papers : sequence of str, optional
         As for `claims`.
     progress : callable, optional
-        Called with a description when a claim is checked.
+        Called with the name of a claim when it is checked.
     jobs : int
         Number of joblib's processes.
     equation : str, optional
@@ -99,7 +99,8 @@ def verdicts(
 
     Returns
     -------
-    list of Verdict
+    iterator of Verdict
+        In the order of `claims`.
 
     Raises
     ------
@@ -117,15 +118,18 @@ def verdicts(
     digits = validation.integer("digits", digits, 20)
     validation.integer("jobs", jobs, 1)
     places = _places(papers, equation)
-    # A claim holds functions that stay in the process; what it finds is text.
-    tasks = ((_found, *place, digits) for place in places)
-    found = chunks.in_order(tasks, jobs, "verdicts in several processes")
-    judged = []
-    for (paper, index), (evidence, word) in zip(places, found, strict=True):
-        judged.append(Verdict(PAPERS[paper][index], evidence, word))
-        if progress is not None:
-            progress(f"{paper} {PAPERS[paper][index].equation}")
-    return judged
+
+    def judged() -> Iterator[Verdict]:
+        # A claim holds functions that stay in the process; what it finds is text.
+        tasks = ((_found, *place, digits) for place in places)
+        found = chunks.in_order(tasks, jobs, "verdicts in several processes")
+        for (paper, index), (evidence, word) in zip(places, found, strict=True):
+            verdict = Verdict(PAPERS[paper][index], evidence, word)
+            if progress is not None:
+                progress(f"{paper} {verdict.claim.equation}")
+            yield verdict
+
+    return judged()
 
 
 def expected() -> dict[tuple[str, str, str], str]:

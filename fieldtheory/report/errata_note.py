@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fieldtheory.literature.claim import CONVENTION, FAILS, MISPRINT, Verdict
+from fieldtheory.literature.claim import CONVENTION, FAILS, MISPRINT, Verdict, counted
 
 _HEADS = {
     MISPRINT: "Misprints",
@@ -73,8 +73,8 @@ def sections(verdicts: Sequence[Verdict]) -> list[str]:
         kept = sum(verdict.holds for verdict in of_paper)
         lines += [
             rf"\section*{{{tex(paper)}}}",
-            f"Read as {tex(of_paper[0].claim.edition)}. Of {len(words)} claims {kept} hold as "
-            "printed.",
+            f"Read as {tex(of_paper[0].claim.edition)}. Of {counted(len(words), 'claim')} "
+            f"{kept} hold{'s' * (kept == 1)} as printed.",
         ]
         for word, head in _HEADS.items():
             items = [_item(verdict) for verdict in of_paper if verdict.word == word]
@@ -90,7 +90,7 @@ def _item(verdict: Verdict) -> str:
     if not formulas:
         parts.append(tex(verdict.evidence))
     elif len(formulas[-1]) <= _SHORT:
-        parts.append(f"${_ascii(formulas[-1])}$")
+        parts.append(f"${ascii_formula(formulas[-1])}$")
     if instead:
         parts.append(tex(f"{'meant' if claim.meant else 'convention'}: {instead[0]}"))
     if claim.note:
@@ -121,8 +121,14 @@ def _one(match: re.Match[str]) -> str:
     return f"${shown}{low}{high}$"
 
 
-def _ascii(formula: str) -> str:
-    """A formula whose symbols have names such as λ_l or φ²."""
+def ascii_formula(formula: str) -> str:
+    r"""LaTeX whose symbols have names such as λ_l or φ², with LaTeX for their signs.
+
+    Examples
+    --------
+    >>> print(ascii_formula(r"\frac{λ_{l}}{x·x}"))
+    \frac{\lambda _{l}}{x\cdot x}
+    """
     # Those of two signs, a letter and its tilde, come first.
     for sign in sorted(_SIGNS, key=len, reverse=True):
         formula = formula.replace(sign, f"{_SIGNS[sign]} ")
@@ -133,4 +139,4 @@ def _plain(text: str) -> str:
     """What stands in an index or a power: digits alone, or a formula."""
     if all(sign in _POWERS for sign in text):
         return "".join(_POWERS[sign] for sign in text)
-    return _ascii(text.strip("{}")).strip()
+    return ascii_formula(text.strip("{}")).strip()

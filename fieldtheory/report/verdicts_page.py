@@ -8,7 +8,8 @@ from typing import Any
 import mpmath
 
 from fieldtheory.literature.checks import Check
-from fieldtheory.literature.claim import Verdict
+from fieldtheory.literature.claim import Verdict, counted
+from fieldtheory.literature.evidence import symbolically
 from fieldtheory.report.document import Formula, Section, Table, Text, page_of
 
 _SHOWN_DIGITS = 25
@@ -87,8 +88,8 @@ def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
     columns = ["equation", "what it gives", "where", "for", "verdict", "evidence", "note"]
     return [
         Text(
-            f"{len(verdicts)} claims were held against the derivation, in symbols or in numbers; "
-            f"{failed} do not hold as they are printed. Edition: {verdicts[0].claim.edition}."
+            f"{counted(len(verdicts), 'claim')}, held against the derivation in symbols or in "
+            f"numbers. Not as printed: {failed}. Edition: {verdicts[0].claim.edition}."
         ),
         Table("Claims", columns, [_row(verdict) for verdict in verdicts]),
         *(_formula(v) for v in verdicts if v.found.formulas and len(_sides(v)) <= _LONGEST),
@@ -115,7 +116,7 @@ def _formula(verdict: Verdict) -> Formula:
 def _sides(verdict: Verdict) -> str:
     """Both sides of an equation; one that holds stands there once."""
     printed, derived, how = verdict.found.formulas
-    if verdict.holds and printed == derived:
+    if verdict.holds and verdict.claim.check is symbolically:
         return printed
     lines = rf"\mathrm{{printed:}} & {printed} \\ \mathrm{{derived:}} & {derived} \\ & {how}"
     return rf"\begin{{aligned}} {lines} \end{{aligned}}"

@@ -80,6 +80,30 @@ def test_formats_have_a_row_for_every_check_and_every_claim(known):
     ]
 
 
+@pytest.mark.parametrize(("form", "rows"), [("csv", 5), ("json", 4)])
+def test_rows_are_written_as_they_come(known, monkeypatch, form, rows):
+    """A run that ends early leaves what it had: three checks and one claim."""
+    _, judged, _ = known
+
+    def stopped(*_):
+        yield judged[0]
+        raise ValueError("stopped")
+
+    monkeypatch.setattr(verdicts, "verdicts", stopped)
+    result = call("verify", "-f", form)
+    assert result.exit_code == 2 and result.stderr.endswith("error: stopped\n")
+    kept = result.stdout if form == "csv" else result.stdout + "]"
+    read = list(csv.reader(io.StringIO(kept))) if form == "csv" else json.loads(kept)
+    assert len(read) == rows
+
+
+def test_rows_are_not_written_by_the_bar_on_a_terminal(known, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    result = call("verify", "-f", "csv")
+    assert len(result.stdout.splitlines()) == 6
+    assert "\x1b" in result.stderr and "\x1b" not in result.stdout
+
+
 def test_a_page_shows_formulas(known):
     _, judged, _ = known
     page = call("verify", "-f", "html").stdout
@@ -124,12 +148,63 @@ def test_one_equation_without_numbers():
     assert row["quantifier"].startswith("for all K^(0), ")
 
 
+@pytest.mark.parametrize(
+    ("equation", "lines"),
+    [
+        # Symbols, numbers of expressions, numbers alone.
+        (
+            "113",
+            [
+                "F25 (113), first term: its bracket, ∂S/∂C̃^(0) + d_in C^(0)",
+                "  printed:            N*ν_0 + σ_w,in**2*x·x",
+                "  derived:            N*ν_0*σ_b,in**2 + σ_w,in**2*x·x",
+                "  difference:         printed − derived = -N*ν_0*(σ_b,in - 1)*(σ_b,in + 1)",
+                r"  printed, LaTeX:     N \nu_{0} + \sigma_{w,\mathrm{in}}^{2} x\cdot x",
+                "3 claims: 1 does not hold, 2 misprint.",
+            ],
+        ),
+        (
+            "42",
+            [
+                "  for:                at one point",
+                "  derived:            <(50*x**2/49 - 5/7)*erf(x)**2>_(7/10) = 0.2721492104",
+                r"  difference, LaTeX:  \mathrm{printed} - \mathrm{derived} = 0.2721",
+                "1 claim: 1 misprint.",
+            ],
+        ),
+        (
+            "133",
+            [
+                "  derived:            0.254 at L = 10, ρ = 1, 0.146 at L = 10, ρ = 0.3, 0.1864 at "
+                "L = 20, ρ = 1, 0.08119 at L = 20, ρ = 0.3",
+                "  printed, LaTeX:     from 0.99 to 1.01",
+            ],
+        ),
+    ],
+)
+def test_both_sides_of_an_equation(equation, lines):
+    result = call("verify", "--paper", "F25", "--equation", equation, "--digits", 20)
+    assert result.exit_code == 0
+    assert {*lines} <= {*result.stdout.splitlines()}
+
+
+def test_both_sides_of_an_equation_in_rows():
+    result = call("verify", "--paper", "F25", "--equation", "142", "--digits", 20, "-f", "csv")
+    _, row, _ = csv.DictReader(io.StringIO(result.stdout))
+    assert (row["printed"], row["derived"]) == ("1/σ² - 1/(4*σ²**2)", "1/(2*σ²) - 1/(4*σ²**2)")
+    assert row["difference"] == "printed − derived = 1/(2*σ²)"
+    assert row["printed_latex"].startswith(r"\frac{1}{\sigma^{2}} - ")
+    assert row["difference_latex"].endswith(r"= \frac{1}{2 \sigma^{2}}")
+
+
 def test_coverage_is_counted_without_checks(monkeypatch):
     monkeypatch.setattr(checks, "run_checks", None)
     monkeypatch.setattr(verdicts, "verdicts", None)
-    lines = call("verify", "--coverage").stdout.splitlines()
-    assert [line.split(":")[0] for line in lines[:-1]] == list(verdicts.PAPERS)
-    assert lines[-1].endswith(" of 228")
+    *table, total = call("verify", "--coverage").stdout.splitlines()
+    sums = table[-len(verdicts.PAPERS) :]
+    assert [line.split(":")[0] for line in sums] == list(verdicts.PAPERS)
+    assert total.endswith(" of 228") and sums[3].endswith(", 1 definition")
+    assert any(line.split() == ["F25", "(66)", "verdict", "proved"] for line in table)
     rows = json.loads(call("verify", "--coverage", "--paper", "PF", "-f", "json").stdout)
     assert len(rows) == 17 and {row["kind"] for row in rows} <= {"verdict", "definition", "open"}
 
@@ -142,6 +217,7 @@ def test_coverage_is_counted_without_checks(monkeypatch):
         (["--papers", "F24"], "papers must be"),
         (["--papers", ""], "papers must be"),
         (["--paper", "F25", "--equation", "999"], "equation must be"),
+        (["--coverage", "--format", "html"], "format must be"),
     ],
 )
 def test_bad_input(arguments, words):

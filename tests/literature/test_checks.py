@@ -40,7 +40,7 @@ def asked(monkeypatch):
 
 def test_the_activations_of_the_papers_are_checked(asked):
     described = []
-    assert checks.run_checks(DIGITS, described.append) == []
+    assert list(checks.run_checks(DIGITS, described.append)) == []
     assert {a for f, a in asked if f == "activation_checks"} == set(checks.CHECKED)
     assert {a for f, a in asked if f == "connected_checks"} == set(checks.CONNECTED)
     assert {a for f, a in asked if f == "entropy"} == set(checks.SATURATING)
@@ -49,7 +49,7 @@ def test_the_activations_of_the_papers_are_checked(asked):
 
 
 def test_some_activations_are_checked(asked):
-    checks.run_checks(DIGITS, activations=("tanh", "relu", "tanh"))
+    list(checks.run_checks(DIGITS, activations=("tanh", "relu", "tanh")))
     assert sorted(asked, key=str) == [
         ("activation_checks", "relu"),
         ("activation_checks", "tanh"),
@@ -161,6 +161,6 @@ def test_too_few_digits(digits):
 
 @pytest.mark.slow
 def test_all_checks_at_fifty_digits_in_two_processes():
-    results = checks.run_checks(50, jobs=2)
+    results = list(checks.run_checks(50, jobs=2))
     assert len(results) > 80
     assert [c.quantity for c in results if not c.passed] == []

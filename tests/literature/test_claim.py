@@ -96,10 +96,13 @@ class TestSymbolically:
         assert found.found.printed == "ρ*σ_w,out"
 
     def test_long_formulas_are_shortened(self):
-        long = sum(sp.Symbol(f"x_{i}") for i in range(40))
+        long = sp.Symbol("x" * 200, positive=True)
         found = made(long, lambda: a).verdict()
-        assert len(found.found.printed) == 160
-        assert found.found.printed.endswith("…")
+        assert found.found.printed == str(long)
+        for text in (found.row["printed"], found.evidence):
+            assert len(text) == 160 and text.endswith("…")
+        entry = made(sp.Matrix([long]), lambda: sp.Matrix([a])).verdict().evidence
+        assert len(entry) == 169 and entry.endswith("… at [0,0]")
 
 
 class TestAtLeast:
@@ -215,6 +218,23 @@ class TestNumerically:
         assert not found.holds
         assert found.evidence.startswith("1.664 printed, 1.664 derived: largest deviation ")
         assert found.evidence.endswith(" at a = 2")
+
+    def test_expressions_are_shown_with_their_numbers(self):
+        found = made(sp.sqrt(2) * a, lambda point: 2 * point[a], in_float64, points=({a: 3},))
+        evidence = found.verdict(20).found
+        assert evidence.printed == "sqrt(2)*a = 4.242640687" and evidence.derived == "6.0"
+        assert evidence.formulas == (
+            r"\sqrt{2} a = 4.242640687",
+            "6.0",
+            r"\mathrm{printed} - \mathrm{derived} = -1.757,\quad a = 3",
+        )
+        # Averages are integrated, by no closed form.
+        moment = GaussianAverage(sp.erf(h) ** 2, h, sp.Rational(1, 2))
+        exact = 2 / sp.pi * sp.asin(sp.Rational(1, 2))
+        assert made(moment, lambda *_: exact, numerically).verdict(20).found.quantifier == (
+            "at one point"
+        )
+        assert made(moment, lambda *_: exact, numerically).verdict(20).holds
 
     def test_printed_may_be_a_function_of_the_same_arguments(self):
         assert made(self.quarter, self.quarter, numerically, points=({a: 3},)).verdict(20).holds

@@ -25,6 +25,14 @@ def test_claims_are_on_numbers_that_are_printed():
         assert not {*paper.claims} & {*paper.definitions}
 
 
+def test_equations_have_their_verdicts():
+    rows = {row["equation"]: row["by"] for row in coverage.coverage(["F25"])[0].rows}
+    assert rows["(66)"] == "proved"
+    assert rows["(113)"] == "does not hold, 2 misprint"
+    assert rows["(116)"] == "holds, misprint"
+    assert rows["(1)"].startswith("fieldtheory.") or "/" in rows["(1)"]
+
+
 def test_definitions_are_where_they_are_said_to_be():
     for paper, equations, where in coverage.DEFINITIONS:
         assert paper in SIZES and numbers(equations)

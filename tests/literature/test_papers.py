@@ -38,6 +38,16 @@ EVIDENCE = {
         ("(109)", "l = 2"): "printed − derived = C^(1) - C^(2)",
         ("(116)", "α = β, φ = erf"): "0.5443 printed, 0.2721 derived: largest deviation 0.272",
         ("text after (133)", "l = 2"): "printed − derived = -2*ρ**4*σ_w**4*",
+        (
+            "text after (133)",
+            "L = 10 and 20, ρ = 1 and 0.3, the network of Fig. 4, its ratio to Var K^(L)",
+        ): "0.254 at L = 10, ρ = 1, 0.146 at L = 10, ρ = 0.3",
+        (
+            "(113), first term",
+            "L = 2, one input, every φ",
+        ): "*(N*ν_0 + σ_w,in**2*x·x)*",
+        ("(113), first term", "one input, d_in = ν_0 N"): "-N*ν_0*(σ_b,in - 1)*(σ_b,in + 1)",
+        ("(113), second term", "L = 2, one input, every φ"): "σ_w**2/σ_w,out**2 at [1,3]",
         ("(139)", "every h"): "printed/derived = exp(h*(h - 1)/(2*σ²))",
         ("(140), second line", "φ = erf"): "largest deviation 1.11 at σ² = 1/100",
         ("text before (142)", "σ² = 1/2, where ∂D_KL/∂σ² = 0"): "printed/derived = -1",
@@ -168,6 +178,11 @@ def test_evidence_is_of_claims_that_do_not_hold_as_printed():
     [
         (("F25", "(57)", "d_in = ν_0 N"), 1 / sym.INPUT_WIDTH),
         (("F25", "(63)", "l = 1"), lambda: linearised.linearised_rows(1)[1]),
+        (
+            ("F25", "text after (133)", "l = 2"),
+            lambda: sp.Add(*f25_theory.theory(2).propagator.G11[:3, :3]),
+        ),
+        (("F25", "(113), first term", "L = 2, one input, every φ"), sp.zeros(1, 4)),
         (("F25", "(142)", "every σ²"), sp.diff(f25_entropy.DIVERGENCE, f25_entropy.VARIANCE)),
         (("F25", "text after (142)", "φ = erf"), sp.Rational(1, 2)),
         (
@@ -213,7 +228,7 @@ def test_a_corrected_equation_holds(place, correct):
             linearised.linearised_residual_kernel() + linearised.INPUT / 10**15,
         ),
         (("F25", "(68)", "leading order in 1/L"), lambda: linearised.saturation_formula().rhs),
-        (("F25", "(137)", "k = l, f = erf²"), f25_theory._CURVATURE),
+        (("F25", "(137)", "k = l, f = erf²"), lambda *_: f25_theory._CURVATURE),
         (("F25", "(141)", "φ = erf"), f25_entropy.DIVERGENCE + sp.Rational(1, 10**18)),
         (("F25", "(141)", "every σ²"), f25_entropy.DIVERGENCE * (1 + sp.Rational(1, 10**15))),
         (
@@ -231,6 +246,11 @@ def test_a_corrected_equation_holds(place, correct):
             sp.Rational(2, 3) * (1 - pdlt_kernels.SKIP**2),
         ),
         (("PDLT-B", "(B.29)", "φ = relu, γ = 0"), 5 + 1e-10),
+        (
+            ("PDLT-B", "text before (B.6)", "n = 2, every ξ, γ, φ and loss"),
+            # Rates that grow as ξ, not as its square.
+            lambda: pdlt_kernels._after_a_step(sp.S.One, sp.Symbol("ξ", positive=True)),
+        ),
         (
             ("SR", "Lemma 1", "σ_b = 0, every L"),
             sr_kernels._bound(sp.S.Zero) * (1 + sp.Rational(1, 10**15)),

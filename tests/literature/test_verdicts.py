@@ -18,13 +18,22 @@ def test_all_papers_or_some():
 
 def test_processes_find_the_same():
     described = []
-    one = verdicts.verdicts(20, ["F23"], described.append)
-    two = verdicts.verdicts(20, ["F23"], jobs=2)
+    one = list(verdicts.verdicts(20, ["F23"], described.append))
+    two = list(verdicts.verdicts(20, ["F23"], jobs=2))
     assert [v.row for v in one] == [v.row for v in two]
     assert described == [f"{v.claim.paper} {v.claim.equation}" for v in one]
     assert {v.word for v in one} >= {"proved", "does not hold"}
     assert verdicts.changed(one) == []
     assert [v.claim for v in one] == list(f23.CLAIMS)
+
+
+def test_a_verdict_is_there_before_the_next_claim_is_checked(monkeypatch):
+    first, second = f23.CLAIMS[:2]
+    monkeypatch.setattr(verdicts, "PAPERS", {"F23": (first, replace(second, derived=None))})
+    judged = verdicts.verdicts(20, ["F23"])
+    assert next(judged).claim is first
+    with pytest.raises(TypeError, match="not callable"):
+        next(judged)
 
 
 def test_claims_on_one_equation():
