@@ -64,7 +64,7 @@ class DiffusionResult(Stored):
             variables["times"] = time
         chosen = {name: getattr(self, name) for name in self.settings}
         coordinates = {} if stored else {"time": time}
-        return Labelled(variables, coordinates, storage.attributes(self.network) | chosen)
+        return Labelled(variables, coordinates, storage.attributes(self.network, chosen, variables))
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:

@@ -128,7 +128,7 @@ class Spectrum(Stored):
         }
         settings = {name: getattr(self, name) for name in _SETTINGS}
         coordinates = {} if stored else {"degree": np.arange(len(self.eigenvalues))}
-        return Labelled(variables, coordinates, attributes(self.network) | settings)
+        return Labelled(variables, coordinates, attributes(self.network, settings, variables))
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:

@@ -203,7 +203,9 @@ class DepthLimit(Stored):
         if stored:
             variables["places"] = ("place",), self.places, place
         coordinates = {} if stored else {"place": ("place", self.places, place)}
-        return Labelled(variables, coordinates, storage.attributes(self.network) | settings)
+        return Labelled(
+            variables, coordinates, storage.attributes(self.network, settings, variables)
+        )
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:

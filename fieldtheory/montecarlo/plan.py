@@ -12,6 +12,7 @@ from fieldtheory.montecarlo.control_variate import WAYS
 from fieldtheory.montecarlo.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.samplers import SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.memory import memory_available
@@ -81,7 +82,7 @@ def checked_run(
     variance_reduction: Any = None,
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
-    checked_network(network)
+    check_branch(checked_network(network))
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")

@@ -83,9 +83,9 @@ def of_layers(network: LayeredNetwork) -> tuple[dict[str, Any], tuple[int, ...]]
     """
     parameters = network.parameters
     names = network.layer_parameters
-    stacked = np.broadcast_arrays(*(parameters[name] for name in names))
-    parameters |= {n: np.moveaxis(v, -1, 0) for n, v in zip(names, stacked, strict=True)}
-    return parameters, parameters[names[0]].shape
+    found = np.broadcast_arrays(np.ones(network.depth), *(parameters[name] for name in names))
+    ones, *stacked = (np.moveaxis(values, -1, 0) for values in found)
+    return parameters | dict(zip(names, stacked, strict=True)), ones.shape
 
 
 class UnitBranch(NamedTuple):

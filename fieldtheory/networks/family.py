@@ -11,9 +11,10 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
-from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
+from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
 from fieldtheory.validation import shown
 
 Parameters = Mapping[str, Any]
@@ -31,6 +32,11 @@ class Coefficients(NamedTuple):
     skip: Any
 
 
+def of_package(family: type) -> bool:
+    """Whether a family is part of the package."""
+    return family.__module__.partition(".")[0] == "fieldtheory"
+
+
 class NetworkFamily(ABC):
     """Frozen dataclasses of the parameters of networks, which files know by their names."""
 
@@ -38,8 +44,14 @@ class NetworkFamily(ABC):
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if not abstract:
-            FAMILIES[cls.__name__] = cls
+        if abstract:
+            return
+        other = FAMILIES.get(cls.__name__, cls)
+        if of_package(other) and not of_package(cls):
+            raise TypeError(
+                f"{cls.__name__} is a family of fieldtheory, another needs its own name"
+            )
+        FAMILIES[cls.__name__] = cls
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some arguments changed, checked as a new network is."""
@@ -67,7 +79,8 @@ class LayeredNetwork(NetworkFamily, abstract=True):
 
     ``layer_parameters`` names the parameters with one value for every layer. Of the methods, those
     without ``self`` take the parameters of one layer as a mapping by name: numbers, arrays, or the
-    SymPy symbols from which the theory is derived.
+    SymPy symbols from which the theory is derived. A ``__post_init__`` of a family begins with
+    ``super().__post_init__()``, which brings φ, scales and arrays to one form.
 
     Examples
     --------
@@ -84,6 +97,26 @@ class LayeredNetwork(NetworkFamily, abstract=True):
     activation: Activation
     width: int
     input_dim: int
+
+    def __post_init__(self) -> None:
+        check_fields(type(self))
+        checked: dict[str, Any] = {
+            "activation": as_activation(self.activation),
+            "depth": validation.integer("depth", self.depth, 1),
+            "width": validation.integer("width", self.width, 1),
+            "input_dim": validation.integer("input_dim", self.input_dim, 1),
+        }
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in self.layer_parameters:
+                # Schedules by name are those of ρ_l.
+                named = field.name != "skip_scale"
+                checked[field.name] = checked_scale(field.name, value, checked["depth"], named)
+            elif isinstance(value, list | np.ndarray):
+                plain = value.tolist() if isinstance(value, np.ndarray) else value
+                checked[field.name] = validation.as_tuples(plain)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     @abstractmethod
@@ -155,11 +188,12 @@ class LayeredNetwork(NetworkFamily, abstract=True):
 
 
 def checked_network(network: Any) -> LayeredNetwork:
-    """The argument ``network`` if it is of a family, or raise TypeError."""
+    """The argument ``network`` if it is of a family that is complete, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
             f"network must be a ResidualNetwork or of another layered family, got {shown(network)}"
         )
+    check_family(network)
     return network
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import (
     Coefficients,
     LayeredNetwork,
@@ -21,7 +21,6 @@ from fieldtheory.networks.family import (
 from fieldtheory.networks.parameters import named_arguments, named_parameters
 from fieldtheory.networks.schedules import (
     Schedule,
-    checked_scale,
     layer_values,
     require_positive,
     require_squares,
@@ -109,23 +108,11 @@ class ResidualNetwork(LayeredNetwork):
     input_dim: int = 100
 
     def __post_init__(self) -> None:
-        depth = validation.integer("depth", self.depth, 1)
-        checked: dict[str, Any] = {
-            "depth": depth,
-            "activation": as_activation(self.activation),
-            "width": validation.integer("width", self.width, 1),
-            "input_dim": validation.integer("input_dim", self.input_dim, 1),
-        }
-        for name in ("branch_scale", "skip_scale"):
-            named = name == "branch_scale"
-            checked[name] = checked_scale(name, getattr(self, name), depth, named)
-        for name in ("weight_variance", "bias_variance"):
-            checked[name] = validation.nonnegative(name, getattr(self, name))
-        for name in _OPTIONAL:
-            if getattr(self, name) is not None:
-                checked[name] = validation.nonnegative(name, getattr(self, name))
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        super().__post_init__()
+        for name in ("weight_variance", "bias_variance", *_OPTIONAL):
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, validation.nonnegative(name, value))
         require_positive("branch_scale", self.branch_scale, self.branch_scales)
         variances = max(1.0, self.weight_variance, self.bias_variance)
         require_squares("branch_scale", self.branch_scales, variances)

@@ -171,7 +171,7 @@ class Result(Stored):
         variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, words)
         chosen = {name: getattr(self, name) for name in self.settings}
         chosen = {name: value for name, value in chosen.items() if value is not None}
-        return Labelled(variables, coords, storage.attributes(self.network) | chosen)
+        return Labelled(variables, coords, storage.attributes(self.network, chosen, variables))
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:

@@ -10,29 +10,37 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
+import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import INFINITE
-from fieldtheory.networks.family import FAMILIES, NetworkFamily
+from fieldtheory.networks.family import FAMILIES, NetworkFamily, of_package
 from fieldtheory.networks.parameter_law import ParameterLaw
-from fieldtheory.networks.schedules import SCHEDULES, layer_values
+from fieldtheory.networks.schedules import layer_values
 
 if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = 2
 _OLD_FAMILY = "ResidualNetwork"
+_HEADS = ("family", "module", "kind", "format")
+# The key of the class of an object in JSON, and classes of numbers that their text gives back.
+_CLASS = "class"
+_EXACT = Fraction | sp.Rational
 # netCDF-3 has no larger integers.
 _LARGEST_INTEGER = 2**31 - 1
 _Result = TypeVar("_Result")
@@ -55,50 +63,143 @@ class Labelled(NamedTuple):
     attributes: dict[str, Any]
 
 
-def attributes(network: NetworkFamily) -> dict[str, Any]:
+def attributes(
+    network: NetworkFamily, settings: Mapping[str, Any] | None = None, arrays: Iterable[str] = ()
+) -> dict[str, Any]:
     """The family of a network and its given parameters as numbers and text, if need be as JSON.
 
-    Scales that are functions of (l, L) are written as their values.
+    Scales that are functions of (l, L) are written as their values. The module of a family of one's
+    own is written too.
+
+    Parameters
+    ----------
+    network : NetworkFamily
+    settings : mapping, optional
+        Numbers and text of a result, added to those of its network.
+    arrays : iterable of str
+        Names of the arrays of a result.
 
     Raises
     ------
     ValueError
-        If the activation has a function that cannot be written.
+        If a parameter has one of these names or cannot be written, or if the network that is read
+        again is another one.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> found = attributes(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]))
-    >>> found["family"], found["activation"], found["branch_scale"]
+    >>> written = attributes(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]))
+    >>> written["family"], written["activation"], written["branch_scale"]
     ('ResidualNetwork', 'erf', '[0.1, 0.2]')
-    >>> "readin_weight_variance" in found
+    >>> "readin_weight_variance" in written
     False
     """
-    found: dict[str, Any] = {"family": type(network).__name__}
+    written = _written(network)
+    settings = settings or {}
+    if taken := ({f.name for f in fields(network)} & {*_HEADS, *settings, *arrays}):
+        raise ValueError(
+            f"{taken.pop()} is a name that results have in files, "
+            f"a {type(network).__name__} must call its parameter by another"
+        )
+    again = {} if of_package(type(network)) else _written(network_from_attributes(written))
+    for name in again and {**again, **written}:
+        if again.get(name) != written.get(name):
+            raise ValueError(
+                f"{name} of a {type(network).__name__} cannot be written to a file, "
+                f"got {validation.shown(getattr(network, name, None))}"
+            )
+    return {**written, **settings}
+
+
+def _written(network: NetworkFamily) -> dict[str, Any]:
+    family = type(network)
+    written: dict[str, Any] = {"family": family.__name__}
+    if not of_package(family):
+        written["module"] = family.__module__
     for field in fields(network):
         value = getattr(network, field.name)
-        if isinstance(value, Activation):
-            found[field.name] = text = activation_text(value)
+        if isinstance(value, Activation) and _holds(field, "Activation"):
+            written[field.name] = text = activation_text(value)
             if text != value.name:
-                found[f"{field.name}_name"] = value.name
-        elif isinstance(value, ParameterLaw):
-            found[field.name] = json.dumps(
-                {name: array.tolist() for name, array in value.arrays.items()}
-            )
-        elif isinstance(value, tuple | bool):
-            found[field.name] = json.dumps(value)
-        elif callable(value):
-            depth = found["depth"]
-            values = layer_values(field.name, value, depth)
-            found[field.name] = json.dumps(values.tolist())
-        elif value is not None:
-            found[field.name] = value
-        elif field.name == "depth":
-            found[field.name] = INFINITE
-    return found
+                written[f"{field.name}_name"] = value.name
+        elif isinstance(value, ParameterLaw) and _holds(field, "ParameterLaw"):
+            arrays = {name: array.tolist() for name, array in value.arrays.items()}
+            written[field.name] = json.dumps(arrays)
+        elif callable(value) and field.name in getattr(family, "layer_parameters", ()):
+            values = layer_values(field.name, value, written["depth"])
+            written[field.name] = json.dumps(values.tolist())
+        elif value is None and field.name == "depth":
+            written[field.name] = INFINITE
+        elif value is not None or field.default is not None:
+            written[field.name] = _text(field.name, value)
+    return written
 
 
-def network_from_attributes(found: Mapping[str, Any]) -> Any:
+def _holds(field: Field[Any], kind: str) -> bool:
+    """Whether a field is of a kind by its annotation; that of φ may be any."""
+    return kind in str(field.type) or (field.name, kind) == ("activation", "Activation")
+
+
+def _text(name: str, value: Any) -> Any:
+    """A parameter as a number or text; text that could be read as JSON is written as JSON."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if type(value) in (int, float) or (type(value) is str and not _is_json(value)):
+        return value
+    # JSON takes an enum of text or integers for these.
+    plain = _plain_object(value) if isinstance(value, Enum) else value
+    try:
+        return json.dumps(plain, default=_plain_object)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} cannot be written to a file: it must be made of numbers, text, tuples, enums, "
+            f"activations and frozen dataclasses, got {validation.shown(value)} ({error})"
+        ) from None
+
+
+def _plain_object(value: Any) -> Any:
+    """What JSON does not know, in a form that `_object` reads."""
+    if isinstance(value, Activation):
+        return {_CLASS: "Activation", "expression": activation_text(value), "name": value.name}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    kind: Any = sp.Rational if isinstance(value, sp.Rational) else type(value)
+    if isinstance(value, _EXACT | Enum):
+        parts = {"value": value.value if isinstance(value, Enum) else str(value)}
+    elif is_dataclass(kind):
+        parts = {part.name: getattr(value, part.name) for part in fields(kind) if part.init}
+    else:
+        raise TypeError(f"of type {kind.__name__}")
+    return {_CLASS: f"{kind.__module__}:{kind.__qualname__}", **parts}
+
+
+def _object(parts: dict[str, Any]) -> Any:
+    """The object of `_plain_object`, its class that of a module which has been imported."""
+    name = parts.pop(_CLASS, None)
+    values = {key: validation.as_tuples(value) for key, value in parts.items()}
+    if name is None:
+        return values
+    if name == "Activation":
+        return activation_from_text(values["expression"], values["name"])
+    module, _, path = name.partition(":")
+    kind: Any = sys.modules.get(module)
+    for part in path.split("."):
+        kind = getattr(kind, part, None)
+    if isinstance(kind, type) and issubclass(kind, _EXACT | Enum):
+        return kind(values["value"])
+    if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+        raise ValueError(f"{path} of the module {module} must be imported to load it")
+    return kind(**values)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def network_from_attributes(written: Mapping[str, Any]) -> Any:
     """The network of `attributes`.
 
     Raises
@@ -106,24 +207,29 @@ def network_from_attributes(found: Mapping[str, Any]) -> Any:
     KeyError, ValueError, TypeError
         If the family is unknown, or a parameter is missing or not allowed.
     """
-    name = validation.choice("family", _plain(found.get("family", _OLD_FAMILY)), tuple(FAMILIES))
-    family, parameters = FAMILIES[name], {}
+    family, parameters = _family(written), {}
     for field in fields(family):
-        if field.name not in found:
+        if field.name not in written:
             continue
-        value = _plain(found[field.name])
-        if isinstance(value, str) and "Activation" in str(field.type):
-            value = activation_from_text(value, _plain(found.get(f"{field.name}_name", "")))
-        elif isinstance(value, str) and "ParameterLaw" in str(field.type):
+        value = _plain(written[field.name])
+        if isinstance(value, str) and _holds(field, "Activation"):
+            value = activation_from_text(value, _plain(written.get(f"{field.name}_name", "")))
+        elif isinstance(value, str) and _holds(field, "ParameterLaw"):
             value = ParameterLaw(**json.loads(value))
-        elif (
-            isinstance(value, str)
-            and "str" not in str(field.type)
-            and value not in (*SCHEDULES, INFINITE)
-        ):
-            value = validation.as_tuples(json.loads(value))
+        elif isinstance(value, str) and _is_json(value):
+            value = validation.as_tuples(json.loads(value, object_hook=_object))
         parameters[field.name] = value
     return family(**parameters)
+
+
+def _family(written: Mapping[str, Any]) -> type[NetworkFamily]:
+    """The family of a file; one of a module of one's own must have been imported."""
+    name, module = (str(_plain(written.get(key, ""))) for key in ("family", "module"))
+    family = FAMILIES.get(name)
+    modules = {module, family.__module__ if family else ""}
+    if module and (family is None or len(modules - {"__main__"}) > 1):
+        raise ValueError(f"its network is a {name} of {module}, which must be imported to load it")
+    return FAMILIES[validation.choice("family", name or _OLD_FAMILY, tuple(FAMILIES))]
 
 
 def _plain(value: Any) -> Any:

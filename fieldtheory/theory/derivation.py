@@ -423,7 +423,7 @@ def derive(
         raise TypeError(f"derive needs a network or a depth, got {network!r} and depth={depth!r}")
     family: type[LayeredNetwork] = ResidualNetwork
     if isinstance(network, LayeredNetwork):
-        family, depth = type(network), network.depth
+        family, depth = type(checked_network(network)), network.depth
         if activation is not None:
             raise TypeError(f"activation is that of the network, got {activation!r}")
         activation = network.activation

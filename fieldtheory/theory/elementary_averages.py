@@ -18,6 +18,7 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.steps import step_form
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.family_checks import names_in_features
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
@@ -162,19 +163,8 @@ def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational]
     >>> feature_parameters(ResidualNetwork(depth=2))
     ()
     """
-    names = _feature_names(type(network).features, tuple(network.parameters))
-    for name in names:
-        if name in network.layer_parameters:
-            raise ValueError(f"features must be the same for all layers, got {name} in them")
+    names = names_in_features(network)
     return tuple((name, sp.Rational(network.parameters[name])) for name in names)
-
-
-@lru_cache
-def _feature_names(features: Features, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The parameters that stand in the features."""
-    symbols = {name: sp.Dummy(name) for name in names}
-    found = sp.Tuple(*features(sym.phi, X, symbols))
-    return tuple(name for name, symbol in symbols.items() if found.has(symbol))
 
 
 def network_averages(network: LayeredNetwork) -> LayerAverages:

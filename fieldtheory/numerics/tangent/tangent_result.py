@@ -12,6 +12,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import Field, table
@@ -219,6 +220,8 @@ def tangent_kernels(
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     parametrization = checked_parametrization(parametrization)
+    if parametrization == "standard":
+        check_branch(checked)
     given = trained(checked, parametrization, weight_rates, bias_rates)
     own = np.diagonal(kernel, axis1=-2, axis2=-1) if kernel.ndim > 1 else kernel
     require_split(checked, given, own)

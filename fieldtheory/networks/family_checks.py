@@ -1,0 +1,213 @@
+"""Checks of what a family of one's own offers: one sentence for each way to miss the contract."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fieldtheory.networks.activation import Activation
+from fieldtheory.validation import shown
+
+_FIELDS = ("depth", "activation", "width", "input_dim")
+_READIN = ("readin_weight_variance", "readin_bias_variance")
+_ALLOWED = {
+    "features": "return a tuple of SymPy expressions ψ_k(h), with functions of SymPy, not of NumPy",
+    "layer": "return Coefficients(a_l, c_l, γ_l), with arithmetic that SymPy symbols allow",
+    "readout": "return Coefficients(a_{L+1}, c_{L+1}, 0), with arithmetic that SymPy symbols allow",
+    "branch": "return residuals of the shape of the features (ψ_1, ψ_2, …)",
+}
+# Networks, inputs and neurons of the features that a branch is tried with.
+_SHAPE = (1, 2, 3)
+# Covariances that agree differ by rounding alone.
+_ROUNDING = 1e-10
+
+
+def check_family(network: Any) -> None:
+    """Raise TypeError or ValueError, in one sentence, if the family of a network is not complete.
+
+    Features and coefficients are tried with symbols, once for each family.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    """
+    family: Any = type(network)
+    check_fields(family)
+    parameters = _checked_parameters(network)
+    _check_symbolic(family, tuple(parameters))
+    for method in ("layer", "readout"):
+        variances = getattr(family, method)(parameters)[:2]
+        if any(np.less(variance, 0).any() for variance in variances):
+            raise ValueError(
+                f"{family.__name__}.{method} must return a_l and c_l >= 0, got {shown(variances)}"
+            )
+
+
+def check_branch(network: Any) -> None:
+    """Raise TypeError or ValueError if explicit weights are not of the law of the layers.
+
+    The residuals of a branch are linear in what ``affine`` returns, f = Σ_k s_k (W_k x_k + b_k), so
+    their covariance Σ_k s_k² (v_k x_k·x_k/N + u_k) follows from the calls. It must be
+    a_l (1/N) Σ ψ·ψ + c_l; the first and the last layer are tried.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    """
+    family: Any = type(network)
+    parameters = network.parameters
+    names_in_features(network)
+    features = _check_symbolic(family, tuple(parameters))
+    psi = tuple(np.random.default_rng(0).standard_normal((len(features), *_SHAPE)))
+    for index in (0, -1):
+        layer = {
+            name: np.asarray(value)[..., index].flat[0]
+            if name in network.layer_parameters
+            else value
+            for name, value in parameters.items()
+        }
+        a, c, _ = family.layer(layer)
+        expected = a * sum(map(_products, psi)) + c
+        found = _covariance(family, psi, layer)
+        if np.abs(expected - found).max() > _ROUNDING * np.abs(expected).max():
+            raise ValueError(
+                f"{family.__name__}.branch must return residuals of covariance "
+                "a_l (1/N) Σ_i Σ_k ψ_k ψ_k + c_l, as features and layer say; in layer "
+                f"{index % network.depth + 1} a variance is {found[0, 0, 0]:.6g} and not "
+                f"{expected[0, 0, 0]:.6g}"
+            )
+
+
+def names_in_features(network: Any) -> tuple[str, ...]:
+    """Names of the parameters that stand in the features of a network.
+
+    Raises
+    ------
+    ValueError
+        If one of them may differ from layer to layer.
+    """
+    family: Any = type(network)
+    names = tuple(network.parameters)
+    symbols = sp.Tuple(*_check_symbolic(family, names)).free_symbols
+    used = tuple(name for name in names if _symbol(name) in symbols)
+    for name in used:
+        if name in network.layer_parameters:
+            raise ValueError(f"features must be the same for all layers, got {name} in them")
+    return used
+
+
+def check_fields(family: Any) -> None:
+    """Raise TypeError if a family is no frozen dataclass with the fields of every network."""
+    if not getattr(getattr(family, "__dataclass_params__", None), "frozen", False):
+        raise TypeError(f"{family.__name__} must be decorated with @dataclass(frozen=True)")
+    if missing := {*_FIELDS} - {field.name for field in fields(family)}:
+        raise TypeError(f"{family.__name__} must have the fields {', '.join(sorted(missing))}")
+
+
+def _checked_parameters(network: Any) -> Mapping[str, Any]:
+    """The parameters of a network, with the read-in and an axis of layers where it must be."""
+    family, parameters = type(network).__name__, network.parameters
+    if not isinstance(network.activation, Activation):
+        raise TypeError(
+            f"activation of {family} must be an Activation, got {shown(network.activation)}; "
+            "a __post_init__ of its own begins with super().__post_init__()"
+        )
+    try:
+        hash(network)
+    except TypeError as error:
+        raise TypeError(f"{family} must have fields that can be hashed, got {error}") from None
+    for name in (*_READIN, *network.layer_parameters):
+        if name not in parameters:
+            raise ValueError(f"parameters of {family} must have {name}, got {sorted(parameters)}")
+    for name in network.layer_parameters:
+        if np.shape(parameters[name])[-1:] != (network.depth,):
+            raise ValueError(
+                f"parameters of {family} must have {name} for every layer, an array "
+                f"(..., {network.depth}) such as per_layer(self.{name}, self.depth), "
+                f"got {shown(parameters[name])}"
+            )
+    return parameters
+
+
+def _called(family: Any, method: str, *arguments: Any) -> Any:
+    """The value of a method of a family, errors in it as one sentence."""
+    try:
+        return getattr(family, method)(*arguments)
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error, KeyError):
+            known = ", ".join(arguments[-1])
+            raise ValueError(
+                f"{family.__name__}.{method} must use parameters of the network, {known}, "
+                f"got {error}"
+            ) from error
+        raise TypeError(
+            f"{family.__name__}.{method} must {_ALLOWED[method]}; it raised {reason}"
+        ) from error
+
+
+def _refused(family: Any, method: str, value: Any) -> TypeError:
+    return TypeError(f"{family.__name__}.{method} must {_ALLOWED[method]}, got {shown(value)}")
+
+
+@lru_cache
+def _check_symbolic(family: Any, names: tuple[str, ...]) -> tuple[sp.Expr, ...]:
+    """Features, layer and readout with symbols; the features are returned."""
+    symbols = {name: _symbol(name) for name in names}
+    features = _called(family, "features", sp.Function("phi"), sp.Symbol("h", real=True), symbols)
+    if isinstance(features, sp.Expr):
+        raise TypeError(f"{_refused(family, 'features', features)}; write ({features},)")
+    if not isinstance(features, tuple | list) or not all(map(_is_expression, features)):
+        raise _refused(family, "features", features)
+    for method in ("layer", "readout"):
+        coefficients = _called(family, method, symbols)
+        if not hasattr(coefficients, "_fields") or not all(map(_is_expression, coefficients)):
+            raise _refused(family, method, coefficients)
+    return tuple(features)
+
+
+def _symbol(name: str) -> sp.Symbol:
+    return sp.Symbol(name, positive=True)
+
+
+def _is_expression(value: Any) -> bool:
+    return isinstance(value, sp.Expr | numbers.Real)
+
+
+def _covariance(family: Any, psi: tuple[np.ndarray, ...], layer: Mapping[str, Any]) -> np.ndarray:
+    """Covariance over the inputs of the residuals of a branch, from its calls of ``affine``."""
+    kernels: list[np.ndarray] = []
+
+    def residuals(values: Any) -> np.ndarray:
+        kernels.clear()
+
+        def affine(x: Any, weight_variance: Any, bias_variance: Any) -> np.ndarray:
+            kernels.append(weight_variance * _products(x) + (bias_variance or 0.0))
+            return np.full((*x.shape[:-1], _SHAPE[-1]), next(values))
+
+        found = _called(family, "branch", psi, affine, layer)
+        if np.shape(found) != _SHAPE:
+            raise _refused(family, "branch", found)
+        return np.asarray(found, dtype=float)
+
+    drawn, calls = residuals(count(2.0)), len(kernels)
+    scales = np.array([residuals(iter(row)) for row in np.eye(calls)]).reshape(calls, *_SHAPE)
+    off = np.abs(drawn - np.tensordot(np.arange(2.0, calls + 2), scales, 1)).max()
+    if off > _ROUNDING * np.abs(drawn).max() or np.ptp(scales.reshape(calls, -1), axis=1).any():
+        raise ValueError(
+            f"{family.__name__}.branch must return a sum of what affine returns times numbers, "
+            "which is Gaussian; the skip connection is not part of it"
+        )
+    return np.tensordot(scales[:, 0, 0, 0] ** 2, np.reshape(kernels, (calls, 1, 2, 2)), 1)
+
+
+def _products(x: np.ndarray) -> np.ndarray:
+    """Σ_i x_iα x_iβ over the number of neurons."""
+    return x @ np.swapaxes(x, -1, -2) / x.shape[-1]
