@@ -84,7 +84,9 @@ def script(paper, figure, entries):
     label = entries["name"] + (kind[printed[1]] + printed[2] if printed else "")
     # Some docstrings name the figure at the end of their first line.
     title = f"{label}: {re.sub(LABEL, '', first).removesuffix('; needs torch')}"
-    drawn = inspect.getdoc(getattr(module, f"draw_{figure}")).splitlines()[0]
+    draw = getattr(module, f"draw_{figure}")
+    # Some figures of F23 are those of F25 in its letters.
+    drawn = inspect.getdoc(getattr(draw, "func", draw)).splitlines()[0]
     remarks = about["Notes"] or [line for returned in about["Returns"] for line in returned.desc]
     if "remark" in entry:
         remarks = [*remarks, "", entry["remark"]]

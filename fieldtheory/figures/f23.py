@@ -1,83 +1,40 @@
 """Figures of F23: the earlier version of F25, in whose notation ρ is called α.
 
-Figs. 2, 3 and 6 are F25 Figs. 2, 3 and 8, with the same parameters in their captions. ``fig3`` and
-so on compute what is plotted; ``draw_fig3`` and so on draw it.
+Figs. 2, 3 and 6 are F25 Figs. 2, 3 and 8, with the same parameters in their captions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures import f25_response, f25_signal
-from fieldtheory.figures.f25_response import Fig3, fig3
-from fieldtheory.figures.f25_simulation import Fig2, draw_fig2, fig2
-from fieldtheory.figures.f25_simulation import Fig8 as Fig6
-from fieldtheory.figures.f25_simulation import draw_fig8 as draw_fig6
-from fieldtheory.figures.f25_simulation import fig8 as fig6
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures import f25
+from fieldtheory.figures.f25_response import draw_maxima, draw_signal, response_over
+from fieldtheory.figures.parts import Numbers, draw_lines, in_turn, integers, note
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 from fieldtheory.scaling.rescaling import rescaled_by_biases, rescaled_by_weights
 
 __all__ = [
-    "Fig1",
-    "Fig2",
-    "Fig3",
-    "Fig4",
-    "Fig5",
-    "Fig6",
-    "fig1",
-    "fig2",
-    "fig3",
-    "fig4",
-    "fig5",
-    "fig6",
-    "draw_fig1",
-    "draw_fig2",
-    "draw_fig3",
-    "draw_fig4",
-    "draw_fig5",
-    "draw_fig6",
-]
+    "fig1", "fig2", "fig3", "fig4", "fig5", "fig6",
+    "draw_fig1", "draw_fig2", "draw_fig3", "draw_fig4", "draw_fig5", "draw_fig6",
+]  # fmt: skip
 
+_SCALE = r"\alpha"
+fig2, draw_fig2 = f25.fig2, f25.draw_fig2
+fig3, draw_fig3 = f25.fig3, partial(f25.draw_fig3, scale=_SCALE)
+fig6, draw_fig6 = f25.fig8, f25.draw_fig8
+# Variance of the input in all captions.
 _K0 = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Fig1:
-    """Numbers of F23 Fig. 1: those of F25 Fig. 1 but for the curve of its panel (d).
-
-    Attributes
-    ----------
-    signal : f25_signal.Fig1
-        Of (b), of (c), and χ^out at the three scalings, which is in (c).
-    """
-
-    signal: f25_signal.Fig1
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        return [curve for curve in self.signal.curves() if curve.panel != "d"] + [
-            Curve("c", f"output, rho = {rho:.6g}", np.array([self.output_layer]), np.array([chi]))
-            for rho, chi in zip(self.signal.branch_scales, self.signal.output_response, strict=True)
-        ]
-
-    @property
-    def output_layer(self) -> int:
-        """L + 1."""
-        return self.signal.network.depth + 1
-
-
-def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Fig1:
+def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Numbers:
     """Signal and response over the layers for three residual scalings (F23 Fig. 1).
 
     Parameters
@@ -91,7 +48,8 @@ def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Fig1:
 
     Returns
     -------
-    Fig1
+    Numbers
+        Those of F25 Fig. 1; its curve (d) is left out, and χ^out at the scalings is in (c).
 
     Notes
     -----
@@ -100,90 +58,31 @@ def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Fig1:
     φ = erf, and scalings of 1/4, 1 and 4 times α*. The "overall response of the network output",
     of which the caption of (c) speaks, is χ^out, here a dot behind the layers.
     """
-    return Fig1(f25_signal.fig1(depth=depth, points=points, progress=progress))
+    signal = f25.fig1(depth=depth, points=points, progress=progress)
+    curves = [curve for curve in signal.listed if curve.panel != "d"]
+    for rho, chi in zip(signal.branch_scales, signal.output_response, strict=True):
+        point = np.array([depth + 1]), np.array([chi])
+        curves.append(Curve("c", f"output, rho = {rho:.6g}", *point))
+    return Numbers(curves, signal.chosen, signal.values)
 
 
 @styled
-def draw_fig1(numbers: Fig1) -> Any:
+def draw_fig1(numbers: Numbers) -> Any:
     """F23 Fig. 1 as a matplotlib Figure: (a) sketch, (b) the signal, (c) χ^(l) and χ^out."""
-    signal = numbers.signal
-    figure, axes = f25_signal.below_sketch("bc", r"\alpha")
-    labels = f25_signal.draw_signal(axes["b"], signal, r"\alpha")
-    f25_signal.draw_response(axes["c"], signal, labels)
-    for line, chi in zip(axes["c"].lines, signal.output_response.tolist(), strict=True):
-        axes["c"].plot(numbers.output_layer, chi, "o", color=line.get_color(), markersize=4)
-    at = numbers.output_layer, signal.output_response.min()
+    figure, axes = draw_signal(numbers, _SCALE)
+    outputs = numbers.panels()["c"][3:]
+    for line, output in zip(axes["c"].lines, outputs, strict=True):
+        axes["c"].plot(output.x, output.y, "o", color=line.get_color(), markersize=4)
+    at = outputs[0].x[0], numbers.output_response.min()
     offset = {"xytext": (0, 7), "textcoords": "offset points"}
     axes["c"].annotate(r"$\chi^{\mathrm{out}}$", at, ha="center", va="bottom", **offset)
     axes["c"].legend(loc="lower left")
-    note(figure, signal.chosen())
     return figure
-
-
-@styled
-def draw_fig3(numbers: Fig3) -> Any:
-    """F23 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
-    return f25_response.draw_fig3(numbers, r"\alpha")
-
-
-@dataclass(frozen=True, eq=False)
-class Fig4:
-    """Numbers of F23 Fig. 4.
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-    branch_scales : ndarray, shape (R,)
-        Residual scalings ρ of (a).
-    response : ndarray, shape (D, R)
-        χ^out.
-    optima, maxima : ndarray, shape (D,)
-        ρ* and χ^out there.
-    curve_depths : ndarray, shape (S,)
-    curve_printed, curve_saturation : ndarray, shape (S,)
-        ρ* of F23 eq. (8) and of F25 eq. (67) for these depths.
-    kernels : ndarray, shape (B,)
-        Input kernels K^(0) of (c).
-    map_scales : ndarray, shape (Q,)
-    map_response : ndarray, shape (B, Q)
-        χ^out at the largest depth.
-    map_optima, map_printed : ndarray, shape (B,)
-        ρ* and that of F23 eq. (8), for every K^(0).
-    """
-
-    depths: np.ndarray
-    branch_scales: np.ndarray
-    response: np.ndarray
-    optima: np.ndarray
-    maxima: np.ndarray
-    curve_depths: np.ndarray
-    curve_printed: np.ndarray
-    curve_saturation: np.ndarray
-    kernels: np.ndarray
-    map_scales: np.ndarray
-    map_response: np.ndarray
-    map_optima: np.ndarray
-    map_printed: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        rows = zip(self.depths, self.response, strict=True)
-        lines = zip(self.kernels, self.map_response, strict=True)
-        return [
-            *(Curve("a", f"L = {L}", self.branch_scales, row) for L, row in rows),
-            Curve("a", "maxima", self.optima, self.maxima),
-            Curve("b", "exact", self.depths, self.optima),
-            Curve("b", "F23 (8)", self.curve_depths, self.curve_printed),
-            Curve("b", "F25 (67)", self.curve_depths, self.curve_saturation),
-            *(Curve("c", f"K0 = {K:.6g}", self.map_scales, row) for K, row in lines),
-            Curve("c", "exact", self.map_optima, self.kernels),
-            Curve("c", "F23 (8)", self.map_printed, self.kernels),
-        ]
 
 
 def fig4(
     depths: Sequence[int] = (2, 5, 10, 20, 30), points: int = 201, progress: bool = False
-) -> Fig4:
+) -> Numbers:
     """Output response over the residual scaling, its maxima, and their dependence on K^(0).
 
     F23 Fig. 4: (a) χ^out for several depths, (b) ρ* over the depth, (c) χ^out over ρ and K^(0) at
@@ -193,14 +92,18 @@ def fig4(
     ----------
     depths : sequence of int, shape (D,)
     points : int
-        Number of residual scalings ρ in (a); (c) has half as many, and as many kernels.
+        Number R of residual scalings ρ in (a); (c) has half as many, and as many kernels.
     progress : bool
         Show a progress bar on stderr.
 
     Returns
     -------
-    Fig4
-        Input kernels run from 0.01 to 0.24, below the (1/2)² at which F23 eq. (8) ends.
+    Numbers
+        (a) ``response`` χ^out (D, R) over ``branch_scales`` (R,), its ``optima`` ρ* and ``maxima``
+        (D,); (b) ``curve_printed`` and ``curve_saturation``, ρ* of F23 eq. (8) and of F25 eq. (67)
+        for ``curve_depths`` (S,); (c) ``map_response`` (B, Q) over ``map_scales`` (Q,) for
+        ``kernels`` K^(0) (B,), and their ``map_optima`` and ``map_printed`` of eq. (8). Kernels run
+        from 0.01 to 0.24, below the (1/2)² at which F23 eq. (8) ends.
 
     Notes
     -----
@@ -208,131 +111,70 @@ def fig4(
     ρ and K^(0) are chosen here. F23's "simulation values" of ρ* are maxima of χ^out; here they are
     exact. Its eq. (8) takes φ'(0) = 1; F25 eq. (67), with erf'(0) = 2/√π, is shown next to it.
     """
-    depths = [validation.integer("depths", depth, 1) for depth in depths]
+    L = integers("depths", depths)
     points = validation.integer("points", points, 4)
-    net = ResidualNetwork(depth=max(depths))
-    rho = np.linspace(0, 1.25, points)
-    between = np.arange(min(depths), max(depths) + 1)
-    along = [net.replace(depth=int(L)) for L in between]
-    kernels = np.linspace(0.01, 0.24, points // 2)
-    across = np.linspace(0, 0.5, points // 2)
+    net = ResidualNetwork(depth=int(L.max()))
+    networks = [net.replace(depth=depth) for depth in L.tolist()]
+    rho, across = np.linspace(0, 1.25, points), np.linspace(0, 0.5, points // 2)
+    between = np.arange(L.min(), L.max() + 1)
+    along = [net.replace(depth=depth) for depth in between.tolist()]
+    K0 = np.linspace(0.01, 0.24, points // 2)
     printed = partial(optimal_scaling, method="saturation", slope=1.0)
     optima, curve_printed, curve_saturation, map_optima, map_printed = in_turn(
         [
-            partial(optimal_scaling, [net.replace(depth=L) for L in depths], _K0),
+            partial(optimal_scaling, networks, _K0),
             partial(printed, along, _K0),
             partial(optimal_scaling, along, _K0, method="saturation"),
-            partial(optimal_scaling, net, kernels),
-            partial(printed, net, kernels),
+            partial(optimal_scaling, net, K0),
+            partial(printed, net, K0),
         ],
         "f23.fig4, optima",
         progress,
     )
+    scales = np.column_stack([np.tile(rho, (len(L), 1)), optima])
+    parts = [partial(response_over, *each, _K0) for each in zip(networks, scales, strict=True)]
+    parts += [partial(response_over, net, across, K) for K in K0]
+    rows = in_turn(parts, "f23.fig4", progress)
+    response, map_response = np.stack(rows[: len(L)]), np.stack(rows[len(L) :])
+    response, maxima = response[:, :-1], response[:, -1]
     curves = [
-        partial(_response, net.replace(depth=L), np.append(rho, best), _K0)
-        for L, best in zip(depths, optima, strict=True)
+        *(Curve("a", f"L = {depth}", rho, row) for depth, row in zip(L, response, strict=True)),
+        Curve("a", "maxima", optima, maxima),
+        Curve("b", "exact", L, optima),
+        Curve("b", "F23 (8)", between, curve_printed),
+        Curve("b", "F25 (67)", between, curve_saturation),
+        *(Curve("c", f"K0 = {K:.6g}", across, y) for K, y in zip(K0, map_response, strict=True)),
+        Curve("c", "exact", map_optima, K0),
+        Curve("c", "F23 (8)", map_printed, K0),
     ]
-    lines = [partial(_response, net, across, K) for K in kernels]
-    found = in_turn([*curves, *lines], "f23.fig4", progress)
-    response, line_response = np.stack(found[: len(depths)]), np.stack(found[len(depths) :])
-    return Fig4(
-        np.array(depths),
-        rho,
-        response[:, :-1],
-        optima,
-        response[:, -1],
-        between,
-        curve_printed,
-        curve_saturation,
-        kernels,
-        across,
-        line_response,
-        map_optima,
-        map_printed,
-    )
+    values = {"depths": L, "branch_scales": rho, "response": response, "optima": optima}
+    values |= {"maxima": maxima, "curve_depths": between, "curve_printed": curve_printed}
+    values |= {"curve_saturation": curve_saturation, "kernels": K0, "map_scales": across}
+    values |= {"map_response": map_response, "map_optima": map_optima, "map_printed": map_printed}
+    return Numbers(curves, "the ranges of the axes", values)
 
 
 @styled
-def draw_fig4(numbers: Fig4) -> Any:
+def draw_fig4(numbers: Numbers) -> Any:
     """F23 Fig. 4 as a matplotlib Figure: (a) χ^out, (b) ρ* over L, (c) χ^out over ρ and K^(0)."""
     figure, axes = panels((2.6, 2.5, 3.0), 2.6)
-    shades = tints(BLUE, len(numbers.depths))[::-1]
-    for L, row, shade in zip(numbers.depths, numbers.response, shades, strict=True):
-        axes[0].plot(numbers.branch_scales, row, color=shade, label=f"$L = {L}$")
-    axes[0].scatter(numbers.optima, numbers.maxima, c=shades, edgecolors="black", s=16, zorder=3)
-    top = 1.35 * numbers.maxima.max()
-    axes[0].set(xlabel=r"residual scaling $\alpha$", xlim=(0, None), ylim=(0, top))
-    axes[0].set_ylabel(r"output response $\chi^{\mathrm{out}}$")
-    axes[0].legend(loc="upper center", ncols=2)
-    axes[1].plot(numbers.curve_depths, numbers.curve_printed, color=BLUE, label="F23 eq. (8)")
-    axes[1].plot(
-        numbers.curve_depths, numbers.curve_saturation, "--", color=GRAY, label="F25 eq. (67)"
-    )
-    axes[1].plot(numbers.depths, numbers.optima, "o", color=ORANGE, markersize=4, label="exact")
+    draw_maxima(axes[0], numbers.panels()["a"], BLUE, _SCALE)
+    exact, printed, saturation = numbers.panels()["b"]
+    axes[1].plot(printed.x, printed.y, color=BLUE, label="F23 eq. (8)")
+    axes[1].plot(saturation.x, saturation.y, "--", color=GRAY, label="F25 eq. (67)")
+    axes[1].plot(exact.x, exact.y, "o", color=ORANGE, markersize=4, label="exact")
     axes[1].set(xlabel="depth $L$", ylabel=r"optimal scaling $\alpha^*$", ylim=(0, None))
     axes[1].legend(loc="upper right")
-    image = axes[2].pcolormesh(
-        numbers.map_scales,
-        numbers.kernels,
-        numbers.map_response,
-        cmap="cividis",
-        shading="nearest",
-        rasterized=True,
-    )
+    scales, K0, chi = numbers.map_scales, numbers.kernels, numbers.map_response
+    look: Any = {"cmap": "cividis", "shading": "nearest", "rasterized": True}
+    image = axes[2].pcolormesh(scales, K0, chi, **look)
     figure.colorbar(image, ax=axes[2], label=r"$\chi^{\mathrm{out}}$", shrink=0.85)
-    axes[2].plot(numbers.map_printed, numbers.kernels, color="white", linewidth=1)
-    few = slice(None, None, max(1, len(numbers.kernels) // 12))
-    axes[2].plot(numbers.map_optima[few], numbers.kernels[few], "o", color=ORANGE, markersize=3)
+    axes[2].plot(numbers.map_printed, K0, color="white", linewidth=1)
+    few = slice(None, None, max(1, len(K0) // 12))
+    axes[2].plot(numbers.map_optima[few], K0[few], "o", color=ORANGE, markersize=3)
     axes[2].set(xlabel=r"residual scaling $\alpha$", ylabel=r"input kernel $K^{(0)}$")
-    note(figure, "chosen here: the ranges of the axes")
+    note(figure, numbers.chosen)
     return figure
-
-
-@dataclass(frozen=True, eq=False)
-class Fig5:
-    """Numbers of F23 Fig. 5; a row for each variance.
-
-    Attributes
-    ----------
-    branch_scales : ndarray, shape (R,)
-    weight_variances, bias_variances : ndarray, shape (W,) and (B,)
-    weight_response : ndarray, shape (W, R)
-        χ^out of (a).
-    bias_response : ndarray, shape (B, R)
-        χ^out of (b) and (d).
-    weight_scales, weight_rescaled : ndarray, shape (W, R)
-        ρ σ_w and χ^out/σ²_w,out of (c).
-    bias_scales : ndarray, shape (B, R)
-        ρ ρ*(σ_b,ref)/ρ*(σ_b) of (d), by F23 eq. (8).
-    """
-
-    branch_scales: np.ndarray
-    weight_variances: np.ndarray
-    bias_variances: np.ndarray
-    weight_response: np.ndarray
-    bias_response: np.ndarray
-    weight_scales: np.ndarray
-    weight_rescaled: np.ndarray
-    bias_scales: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        weights = [f"sigma_w^2 = {variance:g}" for variance in self.weight_variances]
-        biases = [f"sigma_b^2 = {variance:g}" for variance in self.bias_variances]
-        plain = {"a": (weights, self.weight_response), "b": (biases, self.bias_response)}
-        rescaled = {
-            "c": (weights, self.weight_scales, self.weight_rescaled),
-            "d": (biases, self.bias_scales, self.bias_response),
-        }
-        return [
-            Curve(panel, label, self.branch_scales, row)
-            for panel, (labels, rows) in plain.items()
-            for label, row in zip(labels, rows, strict=True)
-        ] + [
-            Curve(panel, *named)
-            for panel, columns in rescaled.items()
-            for named in zip(*columns, strict=True)
-        ]
 
 
 def fig5(
@@ -341,7 +183,7 @@ def fig5(
     depth: int = 30,
     points: int = 301,
     progress: bool = False,
-) -> Fig5:
+) -> Numbers:
     """Output response for several weights and biases, and how the curves collapse (F23 Fig. 5).
 
     Parameters
@@ -352,13 +194,17 @@ def fig5(
         σ_b² of (b) and (d), with σ_w² = 1.75; the first one is the reference of (d).
     depth : int
     points : int
-        Number of residual scalings ρ, from 0 to 0.75.
+        Number R of residual scalings ρ, from 0 to 0.75.
     progress : bool
         Show a progress bar on stderr.
 
     Returns
     -------
-    Fig5
+    Numbers
+        The ``weight_variances``, ``bias_variances`` and ``branch_scales`` (R,); χ^out,
+        ``weight_response`` (W, R) of (a) and ``bias_response`` (B, R) of (b) and (d);
+        ``weight_scales`` ρ σ_w and ``weight_rescaled`` χ^out/σ²_w,out (W, R) of (c);
+        ``bias_scales`` ρ ρ*(σ_b,ref)/ρ*(σ_b) (B, R) of (d), by F23 eq. (8).
 
     Notes
     -----
@@ -368,65 +214,54 @@ def fig5(
     among them; at fixed σ_b²/σ_w² they collapse exactly.
     """
     rho = np.linspace(0, 0.75, validation.integer("points", points, 2))
-    weights, biases = (
-        validation.finite_array(name, values)
-        for name, values in (
-            ("weight_variances", weight_variances),
-            ("bias_variances", bias_variances),
-        )
-    )
+    weights = validation.finite_array("weight_variances", weight_variances)
+    biases = validation.finite_array("bias_variances", bias_variances)
     net = ResidualNetwork(depth=depth)
     by_weight = [net.replace(weight_variance=variance) for variance in weights.tolist()]
     by_bias = [
         net.replace(weight_variance=1.75, bias_variance=variance) for variance in biases.tolist()
     ]
-    curves = [partial(_response, each, rho, _K0) for each in [*by_weight, *by_bias]]
-    found = np.stack(in_turn(curves, "f23.fig5", progress))
-    response, bias_response = np.split(found, [len(by_weight)])
+    parts = [partial(response_over, each, rho, _K0) for each in [*by_weight, *by_bias]]
+    rows = np.stack(in_turn(parts, "f23.fig5", progress))
+    response, bias_response = np.split(rows, [len(by_weight)])
     collapsed = [
         rescaled_by_weights(each, rho, row) for each, row in zip(by_weight, response, strict=True)
     ]
-    scales, rescaled = (np.stack(rows) for rows in zip(*collapsed, strict=True))
-    return Fig5(
-        rho,
-        weights,
-        biases,
-        response,
-        bias_response,
-        scales,
-        rescaled,
-        np.stack([rescaled_by_biases(each, rho, _K0, float(biases[0])) for each in by_bias]),
+    scales, rescaled = (np.stack(each) for each in zip(*collapsed, strict=True))
+    bias_scales = np.stack(
+        [rescaled_by_biases(each, rho, _K0, float(biases[0])) for each in by_bias]
     )
+    labels = [f"sigma_w^2 = {variance:g}" for variance in weights]
+    labels_b = [f"sigma_b^2 = {variance:g}" for variance in biases]
+    curves = [
+        Curve(panel, *named)
+        for panel, names, x, y in (
+            ("a", labels, [rho] * len(weights), response),
+            ("b", labels_b, [rho] * len(biases), bias_response),
+            ("c", labels, scales, rescaled),
+            ("d", labels_b, bias_scales, bias_response),
+        )
+        for named in zip(names, x, y, strict=True)
+    ]
+    values = {"branch_scales": rho, "weight_variances": weights, "bias_variances": biases}
+    values |= {"weight_response": response, "bias_response": bias_response}
+    values |= {"weight_scales": scales, "weight_rescaled": rescaled, "bias_scales": bias_scales}
+    reference = rf"$\sigma_{{b,\mathrm{{ref}}}}^2 = {biases[0]:g}$ in (d)"
+    return Numbers(curves, f"{reference}, and the range of the axes", values)
 
 
 @styled
-def draw_fig5(numbers: Fig5) -> Any:
+def draw_fig5(numbers: Numbers) -> Any:
     """F23 Fig. 5 as a matplotlib Figure: (a), (b) χ^out over ρ; (c), (d) rescaled."""
     figure, axes = panels((2.2, 2.2, 2.2, 2.2), 2.5)
     names = [r"$\alpha$", r"$\alpha$", r"$\hat\alpha = \alpha\,\sigma_w$"]
     names.append(r"$\hat\alpha = \alpha\,\alpha^*(\sigma_{b,\mathrm{ref}})/\alpha^*(\sigma_b)$")
-    labels = [rf"$\sigma_w^2 = {v:g}$" for v in numbers.weight_variances]
-    labels_b = [rf"$\sigma_b^2 = {v:g}$" for v in numbers.bias_variances]
-    plain = [numbers.branch_scales] * max(len(labels), len(labels_b))
-    content: tuple[tuple[Any, np.ndarray, list[str]], ...] = (
-        (plain, numbers.weight_response, labels),
-        (plain, numbers.bias_response, labels_b),
-        (numbers.weight_scales, numbers.weight_rescaled, labels),
-        (numbers.bias_scales, numbers.bias_response, labels_b),
-    )
-    for i, (ax, (scales, rows, named)) in enumerate(zip(axes, content, strict=True)):
-        for x, y, label, shade in zip(scales, rows, named, tints(BLUE, len(rows)), strict=False):
-            ax.plot(x, y, color=shade, label=label, linewidth=1)
-        ax.set(xlabel=names[i], xlim=(0, None), ylim=(0, None))
+    for ax, name, curves in zip(axes, names, numbers.panels().values(), strict=True):
+        draw_lines(ax, curves, tints(BLUE, len(curves)), linewidth=1)
+        ax.set(xlabel=name, xlim=(0, None), ylim=(0, None))
     axes[0].set_ylabel(r"$\chi^{\mathrm{out}}$")
     axes[2].set_ylabel(r"$\hat\chi^{\mathrm{out}} = \chi^{\mathrm{out}}/\sigma_{w,\mathrm{out}}^2$")
     for ax in axes[:2]:
         ax.legend(loc="upper right", fontsize=6)
-    reference = rf"$\sigma_{{b,\mathrm{{ref}}}}^2 = {numbers.bias_variances[0]:g}$ in (d)"
-    note(figure, f"chosen here: {reference}, and the range of the axes")
+    note(figure, numbers.chosen)
     return figure
-
-
-def _response(network: ResidualNetwork, branch_scales: np.ndarray, K0: float) -> np.ndarray:
-    """χ^out for every ρ."""
-    return solve(network.replace(branch_scale=branch_scales[:, None]), K0).output_response

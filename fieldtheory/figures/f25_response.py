@@ -1,50 +1,140 @@
-"""Figures of F25 on the response function: Fig. 3 and Fig. 4; reached as `f25.fig3`, `f25.fig4`."""
+"""Figures of F25 on the response function, Figs. 1, 3 and 4; reached as `f25.fig1` and so on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures.parts import Numbers, count_layers, draw_lines, in_turn, integers, note
+from fieldtheory.figures.sketch import draw_network
+from fieldtheory.montecarlo.forward import feature_functions
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled, tints
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 
-DEPTHS = (10, 50, 100, 200)
-_INPUT_SCALE = 0.05
-_ENTRIES = ("diagonal", "off-diagonal")
+# Width of Fig. 1 in inches, as the sketch needs it.
+_WIDTH = 7.8
 
 
-@dataclass(frozen=True, eq=False)
-class Fig3:
-    """Numbers of F25 Fig. 3.
+def fig1(
+    depth: int = 20,
+    K0: float = 0.05,
+    factors: Sequence[float] = (0.25, 4.0),
+    points: int = 301,
+    progress: bool = False,
+) -> Numbers:
+    """Signal, response over the layers and output response of three scalings (F25 Fig. 1).
 
-    Attributes
+    Parameters
     ----------
-    branch_scales : ndarray, shape (R,)
-    kernels, response : ndarray, shape (R, L+1)
-        K^(l) and χ^(l) = ∂K^(l)/∂K^(0), a row for each ρ.
+    depth : int
+        Number of layers L.
+    K0 : float
+        Variance of the input.
+    factors : pair of float
+        The scalings below and above the optimal one, as multiples of ρ*.
+    points : int
+        Number R of residual scalings in (d), and of values of the signal in (b).
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Numbers
+        Three ``branch_scales`` from small to large, of which ρ* is the second. With them ``signal``
+        h^(L) (R,), its ``density`` (3, R) and ``activation`` φ(h) (R,), ``response`` χ^(l)
+        (3, L+1), ``output_response`` χ^out (3,); ``curve_response``, χ^out over ``curve_scales``
+        (R,).
+
+    Notes
+    -----
+    Panel (a) is a sketch of the network and has no numbers. The caption states no parameters. Here
+    L = 20 and otherwise the parameters of F25 Fig. 4, σ_w² = 1.25, σ_b² = 0.05, K^(0) = 0.05,
+    φ = erf; the signal is that of the last layer. χ^(0) = 1 here, N/d_in in F25.
     """
+    low, high = validation.finite_array("factors", factors)
+    if not 0 < low < 1 < high:
+        raise ValueError(f"factors must hold one below and one above 1, got {factors}")
+    points = validation.integer("points", points, 2)
+    net = ResidualNetwork(depth=depth)
+    (best,) = in_turn([partial(optimal_scaling, net, K0)], "f25.fig1, optimum", progress)
+    scales = float(best) * np.array([low, 1.0, high])
+    along = np.linspace(0, 1.25 * scales[-1], points)
+    networks = [net.replace(branch_scale=rho[:, None]) for rho in (scales, along)]
+    three, many = in_turn([partial(solve, each, K0) for each in networks], "f25.fig1", progress)
+    variances = three.kernels[:, depth]
+    signal = np.linspace(-1, 1, points) * 3 * np.sqrt(variances[1])
+    exponents = -(signal**2) / (2 * variances[:, None])
+    density = np.exp(exponents) / np.sqrt(2 * np.pi * variances[:, None])
+    values = {"branch_scales": scales, "signal": signal, "density": density}
+    values |= {"activation": feature_functions(net)(signal)[0], "response": three.response}
+    values |= {"output_response": three.output_response}
+    values |= {"curve_scales": along, "curve_response": many.output_response}
+    labels = [f"rho = {rho:.6g}" for rho in scales]
+    curves = [
+        *(Curve("b", *named) for named in zip(labels, [signal] * 3, density, strict=True)),
+        Curve("b", "phi", signal, values["activation"]),
+        *(over_layers("c", *named) for named in zip(labels, three.response, strict=True)),
+        Curve("d", "response", along, many.output_response),
+        Curve("d", "marked", scales, three.output_response),
+    ]
+    chosen = (
+        rf"$L = {depth}$, $\sigma_w^2 = {net.weight_variance:g}$, "
+        rf"$\sigma_b^2 = {net.bias_variance:g}$, $K^{{(0)}} = {K0:g}$; "
+        f"{low:g}, 1 and {high:g} times the optimal scaling"
+    )
+    return Numbers(curves, chosen, values)
 
-    branch_scales: np.ndarray
-    kernels: np.ndarray
-    response: np.ndarray
 
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        labels = [f"rho = {rho:g}" for rho in self.branch_scales]
-        return [
-            over_layers(panel, label, row)
-            for panel, values in (("a", self.kernels), ("b", self.response))
-            for label, row in zip(labels, values, strict=True)
-        ]
+@styled
+def draw_fig1(numbers: Numbers) -> Any:
+    """F25 Fig. 1: (a) sketch of the network, (b) the signal, (c) χ^(l), (d) χ^out over ρ."""
+    figure, axes = draw_signal(numbers, r"\rho")
+    response, marked = numbers.panels()["d"]
+    for x, y, line in zip(marked.x, marked.y, axes["c"].lines, strict=True):
+        axes["d"].plot(x, y, "o", color=line.get_color(), zorder=3)
+    axes["d"].plot(response.x, response.y, color="black", linewidth=1)
+    axes["d"].set(xlabel=r"residual scaling $\rho$", xlim=(0, None), ylim=(0, None))
+    axes["d"].set_ylabel(r"output response $\chi^{\mathrm{out}}$")
+    axes["d"].legend(*axes["c"].get_legend_handles_labels(), loc="upper right")
+    return figure
+
+
+def draw_signal(numbers: Numbers, scale: str) -> tuple[Any, dict[str, Any]]:
+    """Panels (a) to (c) with the scaling in LaTeX, and the axes below the sketch (a)."""
+    from fieldtheory.plotting.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, 4.1), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.8))
+    sketch = halves[0].add_axes((0, 0, 1, 1))
+    draw_network(sketch, scale)
+    sketch.text(0.01, 0.97, "(a)", fontsize=9.5, va="top", transform=sketch.transAxes)
+    curves = numbers.panels()
+    axes = dict(zip(curves, halves[1].subplots(1, len(curves)), strict=True))
+    for letter, ax in axes.items():
+        ax.set_title(f"({letter})", loc="left", fontsize=9.5, pad=7)
+    *densities, activation = curves["b"]
+    # The range in which erf is close to a straight line, of length 1.
+    axes["b"].axvspan(-0.5, 0.5, color=ORANGE, alpha=0.15, lw=0)
+    other = axes["b"].twinx()
+    other.plot(activation.x, activation.y, "--", color=ORANGE, linewidth=1)
+    other.set(ylabel=r"activation $\phi(h)$", ylim=(-1.05, 1.05))
+    other.spines["right"].set_visible(True)
+    labels = [rf"${scale} {sign} {scale}^*$" for sign in "<=>"]
+    for ax, lines in ((axes["b"], densities), (axes["c"], curves["c"])):
+        # Light to dark for scalings from small to large.
+        for curve, shade, label in zip(lines, tints(BLUE, 3)[::-1], labels, strict=False):
+            ax.plot(curve.x, curve.y, color=shade, label=label)
+    axes["b"].set(xlabel=r"signal $h^{(L)}$", ylabel="density", ylim=(0, None), yticks=[])
+    count_layers(axes["c"], ylabel=r"response $\chi^{(l)}$", yscale="log")
+    note(figure, numbers.chosen)
+    return figure, axes
 
 
 def fig3(
@@ -52,7 +142,7 @@ def fig3(
     depth: int = 20,
     K0: float = 0.212,
     progress: bool = False,
-) -> Fig3:
+) -> Numbers:
     """Kernels and response function over the layers for several residual scalings (F25 Fig. 3).
 
     Parameters
@@ -68,7 +158,9 @@ def fig3(
 
     Returns
     -------
-    Fig3
+    Numbers
+        ``branch_scales`` (R,), ``kernels`` K^(l) and ``response`` χ^(l) = ∂K^(l)/∂K^(0), both
+        (R, L+1).
 
     Notes
     -----
@@ -81,85 +173,37 @@ def fig3(
         depth=depth, branch_scale=rho[:, None], weight_variance=1.2, bias_variance=0.2
     )
     (s,) = in_turn([partial(solve, net, K0)], "f25.fig3", progress)
-    return Fig3(rho, s.kernels[:, :-1], s.response)
+    values = {"kernels": s.kernels[:, :-1], "response": s.response}
+    curves = [
+        over_layers(panel, f"rho = {scale:g}", row)
+        for panel, rows in zip("ab", values.values(), strict=True)
+        for scale, row in zip(rho, rows, strict=True)
+    ]
+    chosen = rf"$L = {depth}$, $K^{{(0)}} = {K0:g}$"
+    return Numbers(curves, chosen, {"branch_scales": rho} | values)
 
 
 @styled
-def draw_fig3(numbers: Fig3, scale: str = r"\rho") -> Any:
-    """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l).
-
-    Parameters
-    ----------
-    numbers : Fig3
-    scale : str
-        The residual scaling in LaTeX.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+def draw_fig3(numbers: Numbers, scale: str = r"\rho") -> Any:
+    """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
     figure, axes = panels((3.1, 3.1), 2.6)
-    labels = [rf"${scale} = {rho:g}$" for rho in numbers.branch_scales]
-    shades = tints(BLUE, len(labels))
-    for ax, values in zip(axes, (numbers.kernels, numbers.response), strict=True):
-        for row, shade, label in zip(values, shades, labels, strict=True):
-            ax.plot(row, color=shade, label=label, marker="o", markersize=2.2)
-        ax.set_xlabel("layer $l$")
-        ax.xaxis.get_major_locator().set_params(integer=True)
-    axes[0].set(ylabel=r"kernel $K^{(l)}$", yscale="log")
-    axes[1].set(ylabel=r"response $\chi^{(l)}$", ylim=(0, None))
+    shades = tints(BLUE, len(numbers.branch_scales))
+    for ax, curves in zip(axes, numbers.panels().values(), strict=True):
+        draw_lines(ax, curves, shades, scale, marker="o", markersize=2.2)
+    count_layers(axes[0], ylabel=r"kernel $K^{(l)}$", yscale="log")
+    count_layers(axes[1], ylabel=r"response $\chi^{(l)}$", ylim=(0, None))
     axes[0].legend(loc="upper left")
-    kernels = numbers.kernels
-    note(figure, rf"chosen here: $L = {kernels.shape[1] - 1}$, $K^{{(0)}} = {kernels[0, 0]:g}$")
+    note(figure, numbers.chosen)
     return figure
 
 
-@dataclass(frozen=True, eq=False)
-class Fig4:
-    """Numbers of F25 Fig. 4; axes of length 2 are (diagonal, off-diagonal).
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-    branch_scales : ndarray, shape (2, R)
-        Residual scalings ρ at which ``response`` is given.
-    response : ndarray, shape (2, D, R)
-        χ^out.
-    optima, maxima : ndarray, shape (2, D)
-        ρ* and χ^out there.
-    scaling_depths : ndarray, shape (S,)
-    scaling : ndarray, shape (2, S)
-        ρ* for these depths.
-    """
-
-    depths: np.ndarray
-    branch_scales: np.ndarray
-    response: np.ndarray
-    optima: np.ndarray
-    maxima: np.ndarray
-    scaling_depths: np.ndarray
-    scaling: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves; the maxima are marked on those of (a) and (b)."""
-        found = []
-        for entry, panel in enumerate("ab"):
-            rho = self.branch_scales[entry]
-            for L, response in zip(self.depths, self.response[entry], strict=True):
-                found.append(Curve(panel, f"L = {L}", rho, response))
-            found.append(Curve(panel, "maxima", self.optima[entry], self.maxima[entry]))
-        for label, scaling in zip(_ENTRIES, self.scaling, strict=True):
-            found.append(Curve("c", label, self.scaling_depths, scaling))
-        return found
-
-
 def fig4(
-    depths: Sequence[int] = DEPTHS,
+    depths: Sequence[int] = (10, 50, 100, 200),
     network: ResidualNetwork | None = None,
     covariance: float = 0.03,
     points: int = 301,
     progress: bool = False,
-) -> Fig4:
+) -> Numbers:
     """Response of the output against the residual scaling, and its maxima (F25 Fig. 4).
 
     Parameters
@@ -172,99 +216,89 @@ def fig4(
     covariance : float
         Off-diagonal entry of the input kernel, whose diagonal is 0.05.
     points : int
-        Number of residual scalings ρ per curve.
+        Number R of residual scalings ρ per curve.
     progress : bool
         Show a progress bar on stderr.
 
     Returns
     -------
-    Fig4
-        ρ runs from 0 to 1.5 times the largest ρ*; the depths of panel (c) fill the range of
-        ``depths`` evenly on a logarithmic scale.
+    Numbers
+        ``depths`` (D,); for the variance and the covariance, the first axis: ``branch_scales``
+        (2, R), from 0 to 1.5 times the largest ρ*, ``response`` χ^out (2, D, R), ``optima`` ρ* and
+        ``maxima``, χ^out there, (2, D). In (c) ``scaling`` is ρ* (2, S) of the
+        ``scaling_depths`` (S,), which fill the range of ``depths`` evenly on a logarithmic scale.
     """
-    depths = sorted({validation.integer("depths", depth, 1) for depth in depths})
-    if len(depths) < 2:
-        raise ValueError(f"depths must hold at least two different depths, got {depths}")
+    drawn = sorted(set(integers("depths", depths).tolist()))
+    if len(drawn) < 2:
+        raise ValueError(f"depths must hold at least two different depths, got {drawn}")
     net = ResidualNetwork(depth=1) if network is None else network
-    K0 = np.array([[_INPUT_SCALE, covariance], [covariance, _INPUT_SCALE]])
-    between = np.unique(np.geomspace(depths[0], depths[-1], 11).round().astype(int))
-    layers = sorted({*depths, *between.tolist()})
-    found = in_turn([partial(_optima, net, L, K0) for L in layers], "f25.fig4, optima", progress)
-    best = dict(zip(layers, found, strict=True))
-    optima = np.stack([best[L] for L in depths], axis=1)
+    K0 = np.array([[0.05, covariance], [covariance, 0.05]])
+    between = np.unique(np.geomspace(drawn[0], drawn[-1], 11).round().astype(int))
+    layers = sorted({*drawn, *between.tolist()})
+    searches = [partial(_optima, net.replace(depth=L), K0) for L in layers]
+    best = dict(zip(layers, in_turn(searches, "f25.fig4, optima", progress), strict=True))
+    optima = np.stack([best[L] for L in drawn], axis=1)
     rho = np.linspace(0, 1.5 * optima.max(axis=1), points, axis=1)
-    curves = in_turn(
-        [partial(_curves, net, L, K0, rho, best[L]) for L in depths], "f25.fig4", progress
-    )
-    response = np.stack(curves, axis=1)
-    return Fig4(
-        np.array(depths),
-        rho,
-        response[..., :-1],
-        optima,
-        response[..., -1],
-        between,
-        np.stack([best[L] for L in between.tolist()], axis=1),
-    )
+    parts = [
+        partial(_responses, net.replace(depth=L), K0, np.append(rho, best[L][:, None], axis=1))
+        for L in drawn
+    ]
+    response = np.stack(in_turn(parts, "f25.fig4", progress), axis=1)
+    maxima, scaling = response[..., -1], np.stack([best[L] for L in between.tolist()], axis=1)
+    curves = []
+    for entry, panel in enumerate("ab"):
+        rows = zip(drawn, response[entry, :, :-1], strict=True)
+        curves += [Curve(panel, f"L = {L}", rho[entry], row) for L, row in rows]
+        curves.append(Curve(panel, "maxima", optima[entry], maxima[entry]))
+    for label, row in zip(("diagonal", "off-diagonal"), scaling, strict=True):
+        curves.append(Curve("c", label, between, row))
+    values = {"depths": np.array(drawn), "branch_scales": rho, "response": response[..., :-1]}
+    values |= {"optima": optima, "maxima": maxima, "scaling_depths": between, "scaling": scaling}
+    return Numbers(curves, values=values)
 
 
 @styled
-def draw_fig4(numbers: Fig4) -> Any:
+def draw_fig4(numbers: Numbers) -> Any:
     """F25 Fig. 4 as a matplotlib Figure: χ^out of (a) variance, (b) covariance; (c) ρ* over L."""
     figure, axes = panels((2.5, 2.5, 2.5), 2.6)
-    shades = [tints(colour, len(numbers.depths))[::-1] for colour in (BLUE, GREEN)]
-    for entry, ax in enumerate(axes[:2]):
-        for i, L in enumerate(numbers.depths):
-            shade = shades[entry][i]
-            ax.plot(
-                numbers.branch_scales[entry],
-                numbers.response[entry, i],
-                color=shade,
-                label=f"$L = {L}$",
-            )
-            ax.plot(
-                numbers.optima[entry, i],
-                numbers.maxima[entry, i],
-                "o",
-                color=shade,
-                markeredgecolor="black",
-                markeredgewidth=0.6,
-                markersize=4,
-                zorder=3,
-            )
-        top = 1.3 * numbers.maxima[entry].max()
-        ax.set(xlabel=r"residual scaling $\rho$", xlim=(0, None), ylim=(0, top))
-        ax.legend(loc="upper center", ncols=2)
-    axes[0].set_ylabel(r"output response $\chi^{\mathrm{out}}_{\alpha\alpha}$")
-    axes[1].set_ylabel(r"output response $\chi^{\mathrm{out}}_{\alpha\beta}$")
-    _draw_scaling(axes[2], numbers)
+    draw_maxima(axes[0], numbers.panels()["a"], BLUE, r"\rho", r"_{\alpha\alpha}")
+    draw_maxima(axes[1], numbers.panels()["b"], GREEN, r"\rho", r"_{\alpha\beta}")
+    L, curves = numbers.scaling_depths, numbers.panels()["c"]
+    for curve in curves:
+        guide = curve.y[-1] * np.sqrt(L[-1] / L)
+        (line,) = axes[2].plot(L, guide, "--", color=GRAY, linewidth=1)
+    draw_lines(axes[2], curves, (BLUE, GREEN), marker="o", markersize=3, linewidth=1)
+    line.set_label(r"$\propto 1/\sqrt{L}$")
+    axes[2].set(xscale="log", yscale="log", xlabel="depth $L$")
+    axes[2].set_ylabel(r"optimal scaling $\rho^*$")
+    axes[2].legend(loc="best")
     return figure
 
 
-def _draw_scaling(ax: Any, numbers: Fig4) -> None:
-    L = numbers.scaling_depths
-    for row in numbers.scaling:
-        guide = row[-1] * np.sqrt(L[-1] / L)
-        (line,) = ax.plot(L, guide, "--", color=GRAY, linewidth=1)
-    for row, colour, label in zip(numbers.scaling, (BLUE, GREEN), _ENTRIES, strict=True):
-        ax.plot(L, row, "o-", color=colour, markersize=3, linewidth=1, label=label)
-    line.set_label(r"$\propto 1/\sqrt{L}$")
-    ax.set(xscale="log", yscale="log", xlabel="depth $L$", ylabel=r"optimal scaling $\rho^*$")
-    ax.legend(loc="best")
+def draw_maxima(ax: Any, curves: Sequence[Curve], colour: str, scale: str, index: str = "") -> None:
+    """Responses of the output of several depths over the scaling; the last curve has the maxima."""
+    *lines, maxima = curves
+    shades = tints(colour, len(lines))[::-1]
+    draw_lines(ax, lines, shades)
+    edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.6, "markersize": 4}
+    for x, y, shade in zip(maxima.x, maxima.y, shades, strict=True):
+        ax.plot(x, y, "o", color=shade, zorder=3, **edge)
+    ax.set(xlabel=rf"residual scaling ${scale}$", xlim=(0, None), ylim=(0, 1.3 * maxima.y.max()))
+    ax.set_ylabel(rf"output response $\chi^{{\mathrm{{out}}}}{index}$")
+    ax.legend(loc="upper center", ncols=2)
 
 
-def _optima(network: ResidualNetwork, depth: int, K0: np.ndarray) -> np.ndarray:
+def _optima(network: ResidualNetwork, K0: np.ndarray) -> np.ndarray:
     """ρ* of the first variance and of the covariance with the second input, shape (2,)."""
-    return np.asarray(optimal_scaling(network.replace(depth=depth, branch_scale=1.0), K0))[0]
+    return np.asarray(optimal_scaling(network.replace(branch_scale=1.0), K0))[0]
 
 
-def _curves(
-    network: ResidualNetwork, depth: int, K0: np.ndarray, rho: np.ndarray, best: np.ndarray
-) -> np.ndarray:
-    """χ^out of the variance and of the covariance at their ρ and, last, at their ρ*, (2, R+1)."""
-    scales = np.concatenate([rho, best[:, None]], axis=1)
-    found = []
-    for entry, branch_scale in enumerate(scales):
-        net = network.replace(depth=depth, branch_scale=branch_scale[:, None])
-        found.append(solve(net, K0).output_response[:, 0, entry])
-    return np.stack(found)
+def _responses(network: ResidualNetwork, K0: np.ndarray, branch_scales: np.ndarray) -> np.ndarray:
+    """χ^out of the variance and of the covariance at their ρ (2, R), shape (2, R)."""
+    rows = [response_over(network, scales, K0)[:, 0] for scales in branch_scales]
+    return np.stack([row[:, entry] for entry, row in enumerate(rows)])
+
+
+def response_over(network: ResidualNetwork, branch_scales: np.ndarray, K0: Any) -> np.ndarray:
+    """χ^out for every ρ (R,), shape (R, ...)."""
+    return solve(network.replace(branch_scale=branch_scales[:, None]), K0).output_response

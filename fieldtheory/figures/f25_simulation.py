@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import note
+from fieldtheory.figures.parts import Numbers, count_layers, note
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
-_LABELS = ("ResNet", "FFNet")
-# What the panels show.
-_KINDS = {"a": "kernels", "b": "response"}
+_FAMILIES = {"ResNet": ResidualNetwork, "FFNet": FeedForwardNetwork}
 _INPUTS = r"inputs with components $\sim \mathcal{N}(0, 1/d_{\mathrm{in}})$"
 # Layers after which the contraction by 0.34 a layer has left nothing of the input.
 _MANY = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Fig2:
-    """Numbers of F25 Fig. 2, of the layers 0, ..., L; the first axis is (residual, feed-forward).
-
-    Attributes
-    ----------
-    kernels, response : ndarray, shape (2, L+1)
-        C*^(l) and η^(l) = ∂C^(l)/∂K^(0) of the theory.
-    simulated_kernels, simulated_kernels_error : ndarray, shape (2, L+1)
-        ⟨C^(l)⟩ of finite networks, and its standard error.
-    simulated_response, simulated_response_error : ndarray, shape (2, L+1)
-        The response of finite networks, averaged over the inputs too.
-    fixed_point : float
-        Where C*^(l) of the feed-forward network ends.
-    """
-
-    kernels: np.ndarray
-    simulated_kernels: np.ndarray
-    simulated_kernels_error: np.ndarray
-    response: np.ndarray
-    simulated_response: np.ndarray
-    simulated_response_error: np.ndarray
-    fixed_point: float
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        layers = np.arange(self.kernels.shape[1])
-        found = [Curve("a", "FFNet, fixed point", layers, np.full(len(layers), self.fixed_point))]
-        for panel, kind in _KINDS.items():
-            parts = (getattr(self, f"{name}{kind}") for name in ("", "simulated_"))
-            errors = getattr(self, f"simulated_{kind}_error")
-            for label, theory, simulation, error in zip(_LABELS, *parts, errors, strict=True):
-                found.append(over_layers(panel, f"{label}, theory", theory))
-                found.append(over_layers(panel, f"{label}, simulation", simulation, error))
-        return found
 
 
 def fig2(
@@ -67,7 +28,7 @@ def fig2(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
-) -> Fig2:
+) -> Numbers:
     """Residual kernels and response function, theory and simulation (F25 Fig. 2).
 
     Parameters
@@ -84,7 +45,12 @@ def fig2(
 
     Returns
     -------
-    Fig2
+    Numbers
+        With a row for the residual and one for the feed-forward network, (2, L+1): ``kernels``
+        C*^(l) and ``response`` η^(l) = ∂C^(l)/∂K^(0); ``simulated_kernels`` and
+        ``simulated_response``, the latter averaged over the inputs too, with standard errors
+        ``simulated_kernels_error`` and ``simulated_response_error``. C*^(l) of the feed-forward
+        network ends at ``fixed_point``.
 
     Notes
     -----
@@ -102,75 +68,44 @@ def fig2(
     """
     from fieldtheory.montecarlo.simulation import simulate
 
-    nets = (
-        ResidualNetwork(depth=depth, **_PARAMETERS),
-        FeedForwardNetwork(depth=depth, **_PARAMETERS),
-    )
-    K0 = _random_kernels(nets[0], inputs, seed)
-    theory = [solve(net, _unit_kernel(net)) for net in nets]
-    drawn = [
-        simulate(net, _unit_kernel(net), samples=samples, seed=seed, jobs=jobs, progress=progress)
-        for net in nets
-    ]
-    found = [_simulated_response(net, K0, samples, seed, jobs, progress) for net in nets]
-    return Fig2(
-        np.stack([s.residual_kernels[:-1] for s in theory]),
-        np.stack([e.mean[:-1] for e in drawn]),
-        np.stack([e.mean_error[:-1] for e in drawn]),
-        np.stack([s.residual_response for s in theory]),
-        np.stack([response for response, _ in found]),
-        np.stack([error for _, error in found]),
-        _fixed_point(nets[1]),
-    )
+    options = {"samples": samples, "seed": seed, "jobs": jobs, "progress": progress}
+    nets, values = _responses(list(_FAMILIES.values()), depth, inputs, options)
+    K0 = _unit_kernel(nets[0])
+    ensembles = [simulate(net, K0, **options) for net in nets]
+    values["kernels"] = np.stack([solve(net, K0).residual_kernels[:-1] for net in nets])
+    values["simulated_kernels"] = np.stack([e.mean[:-1] for e in ensembles])
+    values["simulated_kernels_error"] = np.stack([e.mean_error[:-1] for e in ensembles])
+    # K = σ_w² M(K) + σ_b².
+    point = float(solve(nets[1].replace(depth=_MANY), K0).residual_kernels[-2])
+    curves = [over_layers("a", "FFNet, fixed point", np.full(depth + 1, point))]
+    for panel, kind in (("a", "kernels"), ("b", "response")):
+        names = kind, f"simulated_{kind}", f"simulated_{kind}_error"
+        for label, *rows in zip(_FAMILIES, *(values[name] for name in names), strict=True):
+            curves.append(over_layers(panel, f"{label}, theory", rows[0]))
+            curves.append(over_layers(panel, f"{label}, simulation", *rows[1:]))
+    return Numbers(curves, f"$L = {depth}$, {_INPUTS}", {"fixed_point": point} | values)
 
 
 @styled
-def draw_fig2(numbers: Fig2) -> Any:
+def draw_fig2(numbers: Numbers) -> Any:
     """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
     figure, axes = panels((3.1, 3.1), 2.6)
-    layers = np.arange(numbers.kernels.shape[1])
-    point = numbers.fixed_point
+    point, layers = numbers.fixed_point, numbers.listed[0].x
     axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
     text = f"fixed point of the FFNet, {point:.3f}"
     axes[0].text(layers[-1], 0.93 * point, text, ha="right", va="top", fontsize=7, color=GRAY)
-    points = {"fmt": "o", "markersize": 2.5, "elinewidth": 0.8}
-    for ax, (panel, kind) in zip(axes, _KINDS.items(), strict=True):
-        for i, (label, colour) in enumerate(zip(_LABELS, (BLUE, GREEN), strict=True)):
-            ax.plot(layers, getattr(numbers, kind)[i], color=colour, label=label)
-            error = numbers.simulated_kernels_error[i] if panel == "a" else None
-            simulated = getattr(numbers, f"simulated_{kind}")[i]
-            ax.errorbar(layers, simulated, error, color=colour, **points)
-    for ax, name in zip(axes, ("residual kernel $C^{(l)}$", r"response $\eta^{(l)}$"), strict=True):
-        ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
-        ax.xaxis.get_major_locator().set_params(integer=True)
+    points: Any = {"fmt": "o", "markersize": 2.5, "elinewidth": 0.8}
+    for ax, kind in zip(axes, ("kernels", "response"), strict=True):
+        for i, (label, colour) in enumerate(zip(_FAMILIES, (BLUE, GREEN), strict=True)):
+            ax.plot(layers, numbers.values[kind][i], color=colour, label=label)
+            bars = numbers.simulated_kernels_error[i] if kind == "kernels" else None
+            simulated = numbers.values[f"simulated_{kind}"][i]
+            ax.errorbar(layers, simulated, bars, color=colour, **points)
+    count_layers(axes[0], ylabel="residual kernel $C^{(l)}$", ylim=(0, None))
+    count_layers(axes[1], ylabel=r"response $\eta^{(l)}$", ylim=(0, None))
     axes[1].legend(loc="upper right")
-    note(figure, f"chosen here: $L = {layers[-1]}$, {_INPUTS}")
+    note(figure, numbers.chosen)
     return figure
-
-
-@dataclass(frozen=True, eq=False)
-class Fig8:
-    """Numbers of F25 Fig. 8, of the layers 0, ..., L.
-
-    Attributes
-    ----------
-    response, simulated_response, simulated_response_error : ndarray, shape (L+1,)
-        η^(l) of the theory, that of finite networks averaged over the inputs, its standard error.
-    """
-
-    response: np.ndarray
-    simulated_response: np.ndarray
-    simulated_response_error: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        layers = np.arange(len(self.response))
-        found = []
-        for panel, first in (("a", 0), ("b", 1)):
-            simulated = self.simulated_response[first:], self.simulated_response_error[first:]
-            found.append(Curve(panel, "theory", layers[first:], self.response[first:]))
-            found.append(Curve(panel, "simulation", layers[first:], *simulated))
-        return found
 
 
 def fig8(
@@ -180,42 +115,43 @@ def fig8(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
-) -> Fig8:
+) -> Numbers:
     """Decay of the response function of a residual network, theory and simulation (F25 Fig. 8).
 
     Parameters, inputs and networks are those of `fig2`; the caption states L = 20.
 
     Returns
     -------
-    Fig8
+    Numbers
+        ``response`` η^(l), ``simulated_response``, averaged over the inputs, and its standard error
+        ``simulated_response_error``, each (L+1,).
     """
-    net = ResidualNetwork(depth=depth, **_PARAMETERS)
-    K0 = _random_kernels(net, inputs, seed)
-    response = solve(net, _unit_kernel(net)).residual_response
-    return Fig8(response, *_simulated_response(net, K0, samples, seed, jobs, progress))
+    options = {"samples": samples, "seed": seed, "jobs": jobs, "progress": progress}
+    _, rows = _responses([ResidualNetwork], depth, inputs, options)
+    values = {name: row[0] for name, row in rows.items()}
+    theory, *simulated = values.values()
+    layers, curves = np.arange(depth + 1), []
+    # The logarithmic axis of (b) begins at layer 1.
+    for panel, first in (("a", 0), ("b", 1)):
+        curves.append(Curve(panel, "theory", layers[first:], theory[first:]))
+        curves.append(
+            Curve(panel, "simulation", layers[first:], *(row[first:] for row in simulated))
+        )
+    return Numbers(curves, _INPUTS, values)
 
 
 @styled
-def draw_fig8(numbers: Fig8) -> Any:
+def draw_fig8(numbers: Numbers) -> Any:
     """F25 Fig. 8 as a matplotlib Figure: η^(l) with (a) one and (b) two logarithmic axes."""
     figure, axes = panels((3.1, 3.1), 2.5)
-    layers = np.arange(len(numbers.response))
-    for ax, first in zip(axes, (0, 1), strict=True):
-        ax.plot(layers[first:], numbers.response[first:], color=BLUE, label="theory")
-        ax.plot(
-            layers[first:],
-            numbers.simulated_response[first:],
-            "o",
-            color=BLUE,
-            markersize=2.5,
-            label="simulation",
-        )
+    for ax, curves in zip(axes, numbers.panels().values(), strict=True):
+        for curve, form in zip(curves, "-o", strict=True):
+            ax.plot(curve.x, curve.y, form, color=BLUE, markersize=2.5, label=curve.label)
         ax.set(xlabel="layer $l$", yscale="log")
-    axes[0].set_ylabel(r"response $\eta^{(l)}$")
-    axes[0].xaxis.get_major_locator().set_params(integer=True)
+    count_layers(axes[0], ylabel=r"response $\eta^{(l)}$")
     axes[1].set(xscale="log", ylim=axes[0].get_ylim())
     axes[0].legend(loc="upper right")
-    note(figure, f"chosen here: {_INPUTS}")
+    note(figure, numbers.chosen)
     return figure
 
 
@@ -225,28 +161,25 @@ def _unit_kernel(network: ResidualNetwork) -> float:
     return weight / network.input_dim + bias
 
 
-def _fixed_point(network: FeedForwardNetwork) -> float:
-    """K = σ_w² M(K) + σ_b²."""
-    deep = solve(network.replace(depth=_MANY), _unit_kernel(network))
-    return float(deep.residual_kernels[-2])
+def _responses(
+    families: Sequence[Any], depth: int, inputs: int, options: dict[str, Any]
+) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Networks, and η^(l) in theory and averaged over networks and inputs, with its error.
 
-
-def _random_kernels(network: ResidualNetwork, inputs: int, seed: int) -> np.ndarray:
-    """K^(0) of random inputs whose components have the variance 1/d_in, shape (inputs,)."""
-    inputs = validation.integer("inputs", inputs, 2)
-    generator = np.random.default_rng(validation.integer("seed", seed, 0))
-    X = generator.standard_normal((inputs, network.input_dim)) / np.sqrt(network.input_dim)
-    weight, bias = network.readin_variances
-    return weight * (X**2).mean(axis=1) + bias
-
-
-def _simulated_response(
-    network: ResidualNetwork, K0: np.ndarray, samples: int, seed: int, jobs: Any, progress: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """η^(l) averaged over networks and inputs, and its standard error, each (L+1,)."""
+    The inputs are random, with components of variance 1/d_in.
+    """
     from fieldtheory.montecarlo.perturbation import simulate_response
 
-    found = simulate_response(
-        network, K0, samples=samples, seed=seed, jobs=jobs, progress=progress
-    ).input_average()
-    return found["residual_response"], found["residual_response_error"]
+    nets = [family(depth=depth, **_PARAMETERS) for family in families]
+    inputs = validation.integer("inputs", inputs, 2)
+    generator = np.random.default_rng(validation.integer("seed", options["seed"], 0))
+    X = generator.standard_normal((inputs, nets[0].input_dim)) / np.sqrt(nets[0].input_dim)
+    weight, bias = nets[0].readin_variances
+    K0 = weight * (X**2).mean(axis=1) + bias
+    simulated = [simulate_response(net, K0, **options).input_average() for net in nets]
+    rows = {
+        "response": [solve(net, _unit_kernel(net)).residual_response for net in nets],
+        "simulated_response": [each["residual_response"] for each in simulated],
+        "simulated_response_error": [each["residual_response_error"] for each in simulated],
+    }
+    return nets, {name: np.stack(each) for name, each in rows.items()}

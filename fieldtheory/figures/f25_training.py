@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Curves, note
+from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
@@ -34,7 +34,7 @@ def fig7(
     seed: int = 0,
     directory: str | Path | None = None,
     progress: bool = False,
-) -> Curves:
+) -> Numbers:
     """Response, loss and kernels of networks before and after training (F25 Fig. 7); needs torch.
 
     Parameters
@@ -47,7 +47,7 @@ def fig7(
 
     Returns
     -------
-    Curves
+    Numbers
         For ρ = 1 and 0.3: (a) η_αβ^(l) of pairs of images before and after training, means with
         standard errors over the pairs, and of infinitely wide networks; (b) the training loss
         ½ (y − f)² of an image and the test accuracy; (c) the output kernels; (d) residual kernels
@@ -85,7 +85,7 @@ def fig7(
     theta = tangent_kernels(nets[0], input_kernel(data[0], nets[0])).tangent_kernels[-1]
     step_size = _STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
     found = [_trained(net, data, (step_size, steps), seed, directory, progress) for net in nets]
-    return Curves(tuple(curve for curves in found for curve in curves))
+    return Numbers([curve for curves in found for curve in curves])
 
 
 def _trained(
@@ -167,7 +167,7 @@ def _turned(a: np.ndarray, b: np.ndarray, angle: float) -> np.ndarray:
 
 
 @styled
-def draw_fig7(numbers: Curves) -> Any:
+def draw_fig7(numbers: Numbers) -> Any:
     """(a) Response, (b) loss and accuracy, (c) output kernels, (d) kernels of the layers."""
     figure, axes = panels((2.7, 3.1, 2.6, 2.7), 2.9)
     shown = numbers.panels()
@@ -202,7 +202,7 @@ def draw_fig7(numbers: Curves) -> Any:
     axes[3].set(xlabel="layer $l$", ylabel="$C^{(l)}$ within less between classes", yscale="log")
     note(
         figure,
-        "chosen here: $K^{(0)} = 0.05$, temperature 0.05, step, images; dots before, crosses after "
+        "$K^{(0)} = 0.05$, temperature 0.05, step, images; dots before, crosses after "
         "training; lines: infinite width, dashed: posterior to order $1/N$",
     )
     return figure

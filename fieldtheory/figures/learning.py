@@ -1,13 +1,9 @@
-"""A figure of learning: whether the optimal scaling of the prior is optimal for learning.
-
-`scaling` computes what is plotted; `draw_scaling` draws it.
-"""
+"""A figure of learning: whether the optimal scaling of the prior is optimal for learning."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,8 @@ from scipy import optimize
 
 from fieldtheory import validation
 from fieldtheory.data import load_digits, load_mnist, normalise
-from fieldtheory.figures.parts import note
+from fieldtheory.figures.f25_tasks import INPUT_SCALE
+from fieldtheory.figures.parts import Numbers, integers, note
 from fieldtheory.inference import condition, kernel
 from fieldtheory.inference.network_posterior import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
@@ -26,89 +23,15 @@ from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 
-_INPUT_SCALE = 0.05
-_CLASSES = (0, 3)
-# Data sets and how many images of both classes they hold, as many of each.
+# Data sets and how many images of the digits 0 and 3 they hold, as many of each.
 _DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
-_MULTIPLES = tuple(2.0 ** np.array([-2, -1, 0, 0.5, 1, 1.5, 2, 3]))
-# Readout variances that are tried, relative to those of the hidden layers.
-_READOUTS = 1e-3, 1e3
 # Where the order 1/N is no longer small, as for the warning of `posterior`.
 _DOUBTFUL = 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Numbers of `scaling`; axes are (data set, depth, ρ/ρ*).
-
-    Attributes
-    ----------
-    names : tuple of str, length D
-        The data sets.
-    depths, optima : ndarray, shape (L,)
-        Depths and their ρ*, the maximum of χ^out of a variance.
-    optima_of_pairs : ndarray, shape (D, L)
-        ρ* of covariances, the mean over pairs of training images.
-    multiples : ndarray, shape (R,)
-        ρ/ρ*.
-    readout : ndarray, shape (D, L, R)
-        σ²_out of the greatest evidence at infinite width, over that of the hidden layers.
-    evidence, evidence_error, evidence_nngp : ndarray, shape (D, L, R)
-        ln p(Y)/P with 1/N, its standard error, and at infinite width.
-    evidence_fixed : ndarray, shape (D, L, R)
-        That of infinite width with σ²_out of the hidden layers.
-    squared_error_nngp, misclassified_nngp : ndarray, shape (D, L, R)
-        Mean squared error and share of wrong signs on all images that are not for training.
-    squared_error : ndarray, shape (D, L, R)
-        The former with its change by 1/N, which is a mean over the ``tested`` images.
-    kernel_shift : ndarray, shape (D, L, R)
-        Norm of what the output kernel learned over that of its prior mean, training images.
-    alignment, alignment_prior : ndarray, shape (D, L, R)
-        YᵀCY/(P |HCH|) of the mean output kernel and of its prior mean, H = 1 − 1/P.
-    expansion_ratio : ndarray, shape (D, L, R)
-        As of `posterior`.
-    training, tested, width : int
-        P, images of the order 1/N that are tested, N.
-    noise_variance : float
-        κ.
-    """
-
-    names: tuple[str, ...]
-    depths: np.ndarray
-    optima: np.ndarray
-    optima_of_pairs: np.ndarray
-    multiples: np.ndarray
-    readout: np.ndarray
-    evidence: np.ndarray
-    evidence_error: np.ndarray
-    evidence_nngp: np.ndarray
-    evidence_fixed: np.ndarray
-    squared_error_nngp: np.ndarray
-    misclassified_nngp: np.ndarray
-    squared_error: np.ndarray
-    kernel_shift: np.ndarray
-    alignment: np.ndarray
-    alignment_prior: np.ndarray
-    expansion_ratio: np.ndarray
-    training: int
-    tested: int
-    width: int
-    noise_variance: float
-
-    def curves(self) -> list[Curve]:
-        """All numbers over ρ/ρ*: a panel for each, labelled by data set and depth."""
-        return [
-            Curve(field.name, f"{name}, L = {depth}", self.multiples, values[i, j])
-            for field in fields(self)
-            if np.ndim(values := getattr(self, field.name)) == 3
-            for i, name in enumerate(self.names)
-            for j, depth in enumerate(self.depths)
-        ]
-
-
 def scaling(
     depths: Sequence[int] = (10, 50, 100),
-    multiples: Sequence[float] = _MULTIPLES,
+    multiples: Sequence[float] = tuple(2.0 ** np.array([-2, -1, 0, 0.5, 1, 1.5, 2, 3])),
     training: int = 100,
     tested: int = 20,
     width: int = 1000,
@@ -116,7 +39,7 @@ def scaling(
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
-) -> Scaling:
+) -> Numbers:
     """Evidence, test error and learned kernels over the scaling of the residual branch.
 
     Parameters
@@ -138,7 +61,20 @@ def scaling(
 
     Returns
     -------
-    Scaling
+    Numbers
+        ``names`` of the D data sets; ``depths`` and their ``optima`` ρ*, the maxima of χ^out of a
+        variance, (L,); ``optima_of_pairs`` (D, L), the mean of ρ* over the covariances of training
+        images; ``multiples`` (R,). For every data set, depth and ρ/ρ* (D, L, R), each in a panel:
+
+        * ``evidence``, ln p(Y)/P with 1/N, its standard error ``evidence_error``,
+          ``evidence_nngp`` at infinite width, and ``evidence_fixed``, the same with σ²_out of the
+          hidden layers; ``readout``, σ²_out of the greatest evidence over that of these layers;
+        * ``squared_error_nngp`` and ``misclassified_nngp``, the mean squared error and the share of
+          wrong signs on all images that are not for training; ``squared_error``, the former with
+          its change by 1/N, which is a mean over the ``tested`` images;
+        * ``kernel_shift``, the norm of what the output kernel C learned over that of its prior mean
+          on training images; ``alignment`` YᵀCY/(P |HCH|), H = 1 − 1/P, of the mean output kernel
+          and ``alignment_prior`` of its prior mean; ``expansion_ratio`` of `posterior`.
 
     Notes
     -----
@@ -150,7 +86,7 @@ def scaling(
     hold at this width. The default takes a quarter of an hour; one depth, four multiples and 20
     labels take seconds.
     """
-    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    L = integers("depths", depths)
     r = np.array([validation.positive("multiples", value) for value in multiples])
     P = validation.integer("training", training, 2)
     T = validation.integer("tested", tested, 1)
@@ -159,40 +95,50 @@ def scaling(
     for load, count in _DATA.values():
         if P + T > count:
             raise ValueError(f"training + tested must be at most {count}, got {P + T}")
-        images = load(_CLASSES, count)
+        images = load((0, 3), count)
         # Sorted by class; classes take turns here.
         order = np.arange(count).reshape(2, -1).T.ravel()
-        y = np.where(np.asarray(images.labels)[order] == _CLASSES[0], 1.0, -1.0)
+        y = np.where(np.asarray(images.labels)[order] == 0, 1.0, -1.0)
         X = images.samples[order]
         one = ResidualNetwork(depth=1, readin_bias_variance=0.0, width=width, input_dim=X.shape[1])
         networks = [one.replace(depth=depth) for depth in L.tolist()]
-        X = normalise(X, _INPUT_SCALE, one.weight_variance)
+        X = normalise(X, INPUT_SCALE, one.weight_variance)
         K0 = input_kernel(X[:P], one)
-        optima = [float(optimal_scaling(net, _INPUT_SCALE)) for net in networks]
+        optima = [float(optimal_scaling(net, INPUT_SCALE)) for net in networks]
         pairs.append([mean_scaling(np.asarray(optimal_scaling(net, K0)))[1] for net in networks])
-        scaled = [
-            net.replace(branch_scale=float(rho))
-            for net, best in zip(networks, optima, strict=True)
-            for rho in r * best
-        ]
-        tasks += [(len(tasks) + i, net, X, y, P, T, noise_variance) for i, net in enumerate(scaled)]
+        for net, best in zip(networks, optima, strict=True):
+            for rho in (r * best).tolist():
+                scaled = net.replace(branch_scale=rho)
+                tasks.append((len(tasks), scaled, X, y, P, T, noise_variance))
     decided = [L.tolist(), r.tolist(), P, T, width, noise_variance]
-    found = list(
+    rows = list(
         ordered_chunks(
             _learned, tasks, len(tasks), jobs, "learning.scaling", directory=directory,
             specification={"figure": "learning.scaling", "decided": decided}, progress=progress,
         )
     )  # fmt: skip
-    shape = len(_DATA), len(L), len(r)
-    values = {key: np.reshape([each[key] for each in found], shape) for key in found[0]}
-    return Scaling(
-        tuple(_DATA), L, np.array(optima), np.array(pairs), r,
-        **values, training=P, tested=T, width=width, noise_variance=noise_variance,
-    )  # fmt: skip
+    learned = {
+        key: np.reshape([each[key] for each in rows], (len(_DATA), len(L), len(r)))
+        for key in rows[0]
+    }
+    curves = [
+        Curve(key, f"{name}, L = {depth}", r, cube[i, j])
+        for key, cube in learned.items()
+        for i, name in enumerate(_DATA)
+        for j, depth in enumerate(L)
+    ]
+    chosen = (
+        rf"digits 0 and 3, $P = {P}$ labels, $N = {width}$ (solid) and infinite (dashed), "
+        rf"$\kappa = {noise_variance:g}$, readout of the greatest evidence at infinite width "
+        r"(dotted: as the hidden layers); triangles: $\rho^*$ of covariances"
+    )
+    values: dict[str, Any] = {"names": [*_DATA], "depths": L, "optima": np.array(optima)}
+    values |= {"optima_of_pairs": np.array(pairs), "multiples": r}
+    return Numbers(curves, chosen, values | learned)
 
 
 @styled
-def draw_scaling(numbers: Scaling) -> Any:
+def draw_scaling(numbers: Numbers) -> Any:
     """Evidence, test error, kernel shift and alignment over ρ/ρ*: solid with 1/N, dashed without.
 
     Lines of one colour are those of one data set, from dark to light by depth. Dots mark the best
@@ -200,14 +146,14 @@ def draw_scaling(numbers: Scaling) -> Any:
     not small.
     """
     figure, axes = panels((2.4,) * 4, 2.6)
-    shown = (
+    content: tuple[tuple[str, str | None, str, Any], ...] = (
         ("evidence", "evidence_nngp", r"$\ln p(Y) / P$", np.argmax),
         ("squared_error", "squared_error_nngp", "mean squared test error", np.argmin),
         ("kernel_shift", None, "kernel shift / kernel", None),
         ("alignment", "alignment_prior", "alignment with the labels", None),
     )
-    r = numbers.multiples
-    for ax, (name, dashed, label, best) in zip(axes, shown, strict=True):
+    r, values = numbers.multiples, numbers.values
+    for ax, (name, dashed, label, best) in zip(axes, content, strict=True):
         ax.axvline(1, color=GRAY, linewidth=0.8)
         ax.set(xscale="log", xlabel=r"$\rho / \rho^*$", ylabel=label)
         ticks = 2.0 ** np.arange(*np.round(np.log2([r.min(), 2.1 * r.max()])))
@@ -215,14 +161,14 @@ def draw_scaling(numbers: Scaling) -> Any:
         ax.minorticks_off()
         for i, (data, colour) in enumerate(zip(numbers.names, (BLUE, ORANGE), strict=True)):
             for j, shade in enumerate(tints(colour, len(numbers.depths))):
-                values = getattr(numbers, name)[i, j]
-                ax.plot(r, values, color=shade, label=f"{data}, $L = {numbers.depths[j]}$")
+                y = values[name][i, j]
+                ax.plot(r, y, color=shade, label=f"{data}, $L = {numbers.depths[j]}$")
                 if dashed is not None:
-                    ax.plot(r, getattr(numbers, dashed)[i, j], "--", color=shade, linewidth=0.9)
+                    ax.plot(r, values[dashed][i, j], "--", color=shade, linewidth=0.9)
                 if best is not None:
-                    ax.plot(r[best(values)], values[best(values)], "o", color=shade, markersize=4)
+                    ax.plot(r[best(y)], y[best(y)], "o", color=shade, markersize=4)
                 doubtful = numbers.expansion_ratio[i, j] > _DOUBTFUL
-                ax.plot(r[doubtful], values[doubtful], "o", mfc="none", color=shade, markersize=7)
+                ax.plot(r[doubtful], y[doubtful], "o", mfc="none", color=shade, markersize=7)
             ax.plot(
                 numbers.optima_of_pairs[i] / numbers.optima, np.zeros(len(numbers.optima)),
                 "v", color=colour, markersize=4, transform=ax.get_xaxis_transform(), clip_on=False,
@@ -232,18 +178,12 @@ def draw_scaling(numbers: Scaling) -> Any:
     # The dotted lines go far below the others.
     axes[0].set_ylim(bottom=numbers.evidence_nngp.min() - 0.5 * np.ptp(numbers.evidence_nngp))
     axes[3].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    note(
-        figure,
-        rf"chosen here: digits 0 and 3, $P = {numbers.training}$ labels, $N = {numbers.width}$ "
-        rf"(solid) and infinite (dashed), $\kappa = {numbers.noise_variance:g}$, readout of the "
-        r"greatest evidence at infinite width (dotted: as the hidden layers); triangles: "
-        r"$\rho^*$ of covariances",
-    )
+    note(figure, numbers.chosen)
     return figure
 
 
 def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """The numbers of one network, by the names of the fields of `Scaling`."""
+    """The numbers of one network, by the names that `scaling` lists."""
     index, network, X, y, P, T, noise = task
     labels = y[:P]
     fixed = condition(kernel(network), X[:P], labels, noise)
@@ -258,14 +198,14 @@ def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     with warnings.catch_warnings():
         # The ratio is part of the result and of the picture.
         warnings.simplefilter("ignore", ValidityWarning)
-        found = posterior(network, Y=labels, noise_variance=noise, X=X[:P], X_test=X[P : P + T])
-    change = (found.mean - y[: P + T]) ** 2 - (found.mean_nngp - y[: P + T]) ** 2
-    learned = found.kernel_shift[-1, :P, :P]
-    C = found.kernels[-1, :P, :P]
+        result = posterior(network, Y=labels, noise_variance=noise, X=X[:P], X_test=X[P : P + T])
+    change = (result.mean - y[: P + T]) ** 2 - (result.mean_nngp - y[: P + T]) ** 2
+    learned = result.kernel_shift[-1, :P, :P]
+    C = result.kernels[-1, :P, :P]
     numbers = {
         "readout": readout,
-        "evidence": found.log_evidence / P,
-        "evidence_error": found.log_evidence_error / P,
+        "evidence": result.log_evidence / P,
+        "evidence_error": result.log_evidence_error / P,
         "evidence_nngp": wide.log_evidence / P,
         "evidence_fixed": fixed.log_evidence / P,
         "squared_error_nngp": squared,
@@ -274,7 +214,7 @@ def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
         "kernel_shift": np.linalg.norm(learned) / np.linalg.norm(C - learned),
         "alignment": _alignment(C, labels),
         "alignment_prior": _alignment(C - learned, labels),
-        "expansion_ratio": found.expansion_ratio,
+        "expansion_ratio": result.expansion_ratio,
     }
     return index, {name: np.asarray(value) for name, value in numbers.items()}
 
@@ -288,7 +228,8 @@ def _best_readout(C: np.ndarray, labels: np.ndarray, noise: float) -> float:
         A = np.exp(log_s) * values + noise
         return float(np.sum(squares / A + np.log(A)))
 
-    bounds = tuple(np.log(_READOUTS))
+    # Variances are tried within three powers of ten of those of the hidden layers.
+    bounds = float(np.log(1e-3)), float(np.log(1e3))
     return float(np.exp(optimize.minimize_scalar(negative, bounds=bounds, method="bounded").x))
 
 

@@ -2,79 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory.criticality import closure_four_point, closure_kernel_variance
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures.parts import Numbers, in_turn, note
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
-from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.curves import over_layers
 from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
 
+# Variance of the input in arXiv:2604.15742.
 _K0 = 2.0
-_BRANCHES = (0.05, 0.05**0.5)
 # Simulated layers that are marked.
 _MARKED = 9
-
-
-@dataclass(frozen=True, eq=False)
-class Closure:
-    """Numbers of `closure`; the first axis is that of the two residual scalings.
-
-    Attributes
-    ----------
-    network : ResidualNetwork
-        Everything but ρ.
-    branch_scales : ndarray, shape (2,)
-        ρ.
-    kernels : ndarray, shape (2, L+1)
-        K^(l).
-    variances, printed_variances : ndarray, shape (2, L+1)
-        N Var K^(l), exact to order 1/N and in the closure.
-    vertices, printed_vertices : ndarray, shape (2, L+1)
-        V^(l), the same.
-    simulated, error : ndarray, shape (2, L+1)
-        N Var K^(l) of simulated networks, and its standard error.
-    simulated_vertices, vertex_error : ndarray, shape (2, L+1)
-        V^(l) of the same.
-    samples : int
-        How many of them.
-    """
-
-    network: ResidualNetwork
-    branch_scales: np.ndarray
-    kernels: np.ndarray
-    variances: np.ndarray
-    printed_variances: np.ndarray
-    vertices: np.ndarray
-    printed_vertices: np.ndarray
-    simulated: np.ndarray
-    error: np.ndarray
-    simulated_vertices: np.ndarray
-    vertex_error: np.ndarray
-    samples: int
-
-    def curves(self) -> list[Curve]:
-        """N Var K/K² in (a) and (c), V/K² in (b) and (d)."""
-        kinds = (
-            (self.variances, self.printed_variances, self.simulated, self.error),
-            (self.vertices, self.printed_vertices, self.simulated_vertices, self.vertex_error),
-        )
-        found = []
-        for panel, (i, kind) in zip("abcd", np.ndindex(2, 2), strict=True):
-            exact, printed, simulated, error = (x[i] / self.kernels[i] ** 2 for x in kinds[kind])
-            found += [
-                over_layers(panel, "exact", exact),
-                over_layers(panel, "PDLT-B", printed),
-                over_layers(panel, "simulation", simulated, error),
-            ]
-        return found
+_KINDS = (
+    ("variances", "printed_variances", "simulated", "error"),
+    ("vertices", "printed_vertices", "simulated_vertices", "vertex_error"),
+)
 
 
 def closure(
@@ -84,8 +33,8 @@ def closure(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
-) -> Closure:
-    """What the closure (B.26) misses: exact to order 1/N, in the closure, and simulated.
+) -> Numbers:
+    """Fluctuations exact to order 1/N, in the closure (B.26), and simulated.
 
     Parameters
     ----------
@@ -98,7 +47,11 @@ def closure(
 
     Returns
     -------
-    Closure
+    Numbers
+        The ``network`` without ρ, ``branch_scales`` ρ (2,), and with a row for each (2, L+1):
+        ``kernels`` K^(l); N Var K^(l), exact to order 1/N in ``variances``, in the closure
+        ``printed_variances``, and ``simulated`` with its standard ``error``; the vertex V^(l) in
+        the same way, ``vertices``, ``printed_vertices``, ``simulated_vertices``, ``vertex_error``.
 
     Notes
     -----
@@ -114,71 +67,59 @@ def closure(
         bias_variance=0.0,
         width=width,
     )
-    networks = [net.replace(branch_scale=rho) for rho in _BRANCHES]
-    found = in_turn([partial(_theory, each) for each in networks], "pdlt.closure", progress)
+    scales = np.array([0.05, 0.05**0.5])
+    networks = [net.replace(branch_scale=float(rho)) for rho in scales]
+    rows = in_turn([partial(_theory, each) for each in networks], "pdlt.closure", progress)
     ensembles = [
         simulate(each, _K0, samples=samples, seed=seed + i, jobs=jobs, progress=progress)
         for i, each in enumerate(networks)
     ]
-    kernels, variances, printed_variances, vertices, printed = np.moveaxis(np.array(found), 1, 0)
-    return Closure(
-        network=net,
-        branch_scales=np.array(_BRANCHES),
-        kernels=kernels,
-        variances=variances,
-        printed_variances=printed_variances,
-        vertices=vertices,
-        printed_vertices=printed,
-        simulated=width * np.stack([e.kernel_variance for e in ensembles]),
-        error=width * np.stack([e.kernel_variance_error for e in ensembles]),
-        simulated_vertices=np.array([e.four_point for e in ensembles]),
-        vertex_error=np.array([e.four_point_error for e in ensembles]),
-        samples=samples,
+    names = "kernels", *_KINDS[0][:2], *_KINDS[1][:2]
+    values = dict(zip(names, np.moveaxis(np.array(rows), 1, 0), strict=True))
+    values["simulated"] = width * np.stack([e.kernel_variance for e in ensembles])
+    values["error"] = width * np.stack([e.kernel_variance_error for e in ensembles])
+    values["simulated_vertices"] = np.array([e.four_point for e in ensembles])
+    values["vertex_error"] = np.array([e.four_point_error for e in ensembles])
+    curves, hidden = [], []
+    for panel, (i, kind) in zip("abcd", np.ndindex(2, 2), strict=True):
+        units = values["kernels"][i] ** 2
+        exact, printed, simulated, error = (values[name][i] / units for name in _KINDS[kind])
+        curves += [
+            over_layers(panel, "exact", exact),
+            over_layers(panel, "PDLT-B", printed),
+            over_layers(panel, "simulation", simulated, error),
+        ]
+        if np.all(np.abs(exact - printed) <= 2 * error):
+            hidden.append(f"({panel})")
+    # Bars that hide what the closure misses leave nothing for the points to tell.
+    limits = f", which hide in {', '.join(hidden)} what the closure misses" if hidden else ""
+    chosen = (
+        rf"$N = {width}$, {samples} networks, two standard errors{limits}; tanh, $\gamma = 1$, "
+        rf"$\sigma_w^2 = 2$, $\sigma_b = 0$, $K^{{(0)}} = {_K0:g}$"
     )
+    return Numbers(curves, chosen, {"network": net, "branch_scales": scales} | values)
 
 
 @styled
-def draw_closure(numbers: Closure) -> Any:
+def draw_closure(numbers: Numbers) -> Any:
     """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks."""
     figure, axes = panels((2.3, 2.3, 2.3, 2.3), 2.5)
-    ax_of = dict(zip("abcd", axes, strict=True))
-    marked = np.unique(np.linspace(1, numbers.network.depth, _MARKED).round().astype(int))
-    styles = {
-        "exact": {"color": BLUE, "label": "exact to order $1/N$"},
-        "PDLT-B": {"color": ORANGE, "linestyle": "--", "label": "PDLT-B (B.26)"},
-    }
-    for curve in numbers.curves():
-        ax = ax_of[curve.panel]
-        if curve.error is None:
-            ax.plot(curve.x, curve.y, **styles[curve.label])
-        else:
-            points = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
-            error = 2 * curve.error[marked]
-            ax.errorbar(marked, curve.y[marked], error, label="simulation", **points)
-    for i, (ax, panel) in enumerate(zip(axes, "abcd", strict=True)):
-        strength = numbers.network.weight_variance * numbers.branch_scales[i // 2] ** 2
-        ax.set_title(rf"({panel})  $\rho^2 \sigma_w^2 = {strength:.3g}$", loc="left", fontsize=8.5)
-        ax.set(xlabel="layer $l$", ylim=(0, None))
-        ax.set_ylabel(r"$V / K^2$" if i % 2 else r"$N \, \mathrm{Var}\,K / K^2$")
-    axes[0].legend(loc="upper left")
     net = numbers.network
-    # All that the points tell is what the bars leave.
-    hidden = ", ".join(f"({panel})" for panel in "abcd" if _is_hidden(numbers.curves(), panel))
-    limits = f", which hide in {hidden} what the closure misses" if hidden else ""
-    note(
-        figure,
-        rf"chosen here: $N = {net.width}$, {numbers.samples} networks, two standard errors"
-        rf"{limits}; tanh, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$, $K^{{(0)}} = {_K0:g}$",
-    )
+    marked = np.unique(np.linspace(1, net.depth, _MARKED).round().astype(int))
+    strengths = np.repeat(net.weight_variance * numbers.branch_scales**2, 2)
+    names = 2 * (r"$N \, \mathrm{Var}\,K / K^2$", r"$V / K^2$")
+    content = zip(axes, numbers.panels().items(), strengths, names, strict=True)
+    for ax, (panel, (exact, printed, points)), strength, name in content:
+        ax.plot(exact.x, exact.y, color=BLUE, label="exact to order $1/N$")
+        ax.plot(printed.x, printed.y, color=ORANGE, linestyle="--", label="PDLT-B (B.26)")
+        look: Any = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
+        bars = 2 * np.asarray(points.error)[marked]
+        ax.errorbar(marked, points.y[marked], bars, label="simulation", **look)
+        ax.set_title(rf"({panel})  $\rho^2 \sigma_w^2 = {strength:.3g}$", loc="left", fontsize=8.5)
+        ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
+    axes[0].legend(loc="upper left")
+    note(figure, numbers.chosen)
     return figure
-
-
-def _is_hidden(curves: list[Curve], panel: str) -> bool:
-    """Whether two standard errors exceed the difference of the closure from the exact theory."""
-    of = {curve.label: curve for curve in curves if curve.panel == panel}
-    error = of["simulation"].error
-    assert error is not None
-    return bool(np.all(np.abs(of["exact"].y - of["PDLT-B"].y) <= 2 * error))
 
 
 def _theory(network: ResidualNetwork) -> tuple[np.ndarray, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,67 +10,22 @@ from scipy import stats
 
 from fieldtheory import validation
 from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
-from fieldtheory.figures.parts import note
+from fieldtheory.diffusions.output_distances import GaussianOutputs, distances
+from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
-from fieldtheory.figures.pf_functions import drawn_apart
+from fieldtheory.figures.pf_functions import TOLERANCE, neurons_drawn
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
 
-_Z = (0.0, 1.0)
+# Inputs of Fig. 2.
+_Z = 0.0, 1.0
 # Parts of all draws within the lines of equal density.
-_WITHIN = (0.25, 0.5, 0.75, 0.95)
-# Reach of the densities, in standard deviations, and their points.
-_REACH, _POINTS = 4.0, 121
-
-
-@dataclass(frozen=True, eq=False)
-class Fig2:
-    """Numbers of `fig2`.
-
-    Attributes
-    ----------
-    network : DiffusionNetwork
-    outputs, diffusion : ndarray, shape (samples, 2)
-        x_T,1 of networks and of their diffusion for z = 0, 1.
-    limit : GaussianOutputs
-        Mean and covariance, those of the diffusion at every D; the law for D → ∞ is Gaussian.
-    beside, beside_limit : OutputDistances
-        Of the networks, from the diffusion and from that limit.
-    """
-
-    network: DiffusionNetwork
-    outputs: np.ndarray
-    diffusion: np.ndarray
-    limit: GaussianOutputs
-    beside: OutputDistances
-    beside_limit: OutputDistances
-
-    def axis(self, index: int) -> np.ndarray:
-        """Where the density of an output is shown."""
-        deviation = np.sqrt(self.limit.covariance[index, index])
-        return self.limit.mean[index] + deviation * np.linspace(-_REACH, _REACH, _POINTS)
-
-    def density(self, index: int) -> np.ndarray:
-        """Of the Gaussian limit."""
-        deviation = np.sqrt(self.limit.covariance[index, index])
-        return stats.norm(self.limit.mean[index], deviation).pdf(self.axis(index))
-
-    def curves(self) -> list[Curve]:
-        """The draws, and the densities that were estimated from them."""
-        kinds = {"network": self.outputs, "SDE": self.diffusion}
-        found = [Curve("a", f"{kind}, draws", *draws.T) for kind, draws in kinds.items()]
-        for index, panel in enumerate("bc"):
-            x = self.axis(index)
-            found += [
-                Curve(panel, kind, x, stats.gaussian_kde(draws[:, index])(x))
-                for kind, draws in kinds.items()
-            ]
-            found.append(Curve(panel, "limit", x, self.density(index)))
-        return found
+_WITHIN = np.array([0.25, 0.5, 0.75, 0.95])
+# Where densities are computed, in standard deviations.
+_REACH = np.linspace(-4.0, 4.0, 121)
 
 
 def fig2(
@@ -82,7 +36,7 @@ def fig2(
     jobs: int | None = None,
     progress: bool = False,
     directory: Path | None = None,
-) -> Fig2:
+) -> Numbers:
     """The law of the output of tanh networks and of the diffusion that is their limit: PF Fig. 2.
 
     Parameters
@@ -91,45 +45,58 @@ def fig2(
         L, also the steps of the diffusion, and D.
     samples : int
         Number of networks and of diffusions, at least 20.
-    seed, jobs, progress
-        As for `simulate`.
-    directory : Path, optional
-        Folder for finished parts, from which the figure goes on where it was interrupted.
+    seed, jobs, progress, directory
+        As for `fieldtheory.figures.pf.fig1`.
 
     Returns
     -------
-    Fig2
+    Numbers
+        x_T,1 for z = 0, 1 (samples, 2): ``outputs`` of networks and ``diffusion``; their ``limit``,
+        the Gaussian law for D → ∞ with the mean and covariance of the diffusion at every D;
+        distances of the networks from the diffusion, ``beside``, and from the limit,
+        ``beside_limit``; ``at`` (2, m), where the densities are, and the ``density`` of the limit.
 
     Examples
     --------
-    >>> found = fig2(depth=50, width=20, samples=200)
-    >>> found.outputs.shape, found.limit.covariance.round(3)
+    >>> numbers = fig2(depth=50, width=20, samples=200)
+    >>> numbers.outputs.shape, numbers.limit.covariance.round(3)
     ((200, 2), array([[1.718, 1.718],
            [1.718, 3.437]]))
-    >>> bool(found.beside.p_value.min() > 0.01)
+    >>> bool(numbers.beside.p_value.min() > 0.01)
     True
     """
     network = DiffusionNetwork(depth=depth, width=width)
-    options: dict[str, Any] = {"jobs": jobs, "progress": progress, "directory": directory}
+    options: Any = {"samples": samples, "seed": seed, "jobs": jobs}
+    options |= {"progress": progress, "directory": directory}
     # "gram" draws the law of "sde" without its width.
-    outputs, diffusion = (
-        function_samples(network, _Z, samples=samples, seed=seed, method=method, **options).values
-        for method in ("kernel", "gram")
-    )
+    draws = {
+        kind: function_samples(network, _Z, method=method, **options).values
+        for kind, method in (("network", "kernel"), ("SDE", "gram"))
+    }
     solution = solve(network.replace(depth=None), _Z)
     limit = GaussianOutputs(solution.mean[-1], solution.covariance[-1])
-    return Fig2(
-        network,
-        outputs,
-        diffusion,
-        limit,
-        distances(outputs, diffusion, "the diffusion"),
-        distances(outputs, limit, "the limit"),
+    deviations = np.sqrt(np.diag(limit.covariance))[:, None]
+    at = limit.mean[:, None] + deviations * _REACH
+    density = stats.norm(limit.mean[:, None], deviations).pdf(at)
+    curves = [Curve("a", f"{kind}, draws", *rows.T) for kind, rows in draws.items()]
+    for i, panel in enumerate("bc"):
+        for kind, rows in draws.items():
+            curves.append(Curve(panel, kind, at[i], stats.gaussian_kde(rows[:, i])(at[i])))
+        curves.append(Curve(panel, "limit", at[i], density[i]))
+    outputs, diffusion = draws.values()
+    values = {"outputs": outputs, "diffusion": diffusion, "limit": limit}
+    values["beside"] = distances(outputs, diffusion, "the diffusion")
+    values["beside_limit"] = distances(outputs, limit, "the limit")
+    chosen = (
+        r"limit $D \to \infty$, Gaussian, with the mean and variance of the SDE at every $D$; "
+        "KS: Kolmogorov-Smirnov distance\n"
+        rf"$L = {depth}$, $D = {width}$, {len(outputs)} draws of each"
     )
+    return Numbers(curves, chosen, values | {"at": at, "density": density})
 
 
 @styled
-def draw_fig2(numbers: Fig2) -> Any:
+def draw_fig2(numbers: Numbers) -> Any:
     """PF Fig. 2: densities of both outputs together and of each of them."""
     figure, axes = panels((2.7, 2.4, 2.4), 2.9)
     _draw_together(axes[0], numbers)
@@ -138,23 +105,16 @@ def draw_fig2(numbers: Fig2) -> Any:
         ax.set(xlabel=f"$x_{{T,1}}$ for $z = {z:g}$", yticks=[])
     axes[1].set_ylabel("density")
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    net = numbers.network
-    note(
-        figure,
-        r"chosen here: limit $D \to \infty$, Gaussian, with the mean and variance of the SDE at "
-        "every $D$; KS: Kolmogorov-Smirnov distance\n"
-        rf"$L = {net.depth}$, $D = {net.width}$, {len(numbers.outputs)} draws of each",
-    )
+    note(figure, numbers.chosen)
     return figure
 
 
-def _draw_together(ax: Any, numbers: Fig2) -> None:
+def _draw_together(ax: Any, numbers: Numbers) -> None:
     """Lines of equal density, the same ones for all three laws."""
-    x, y = numbers.axis(0)[::2], numbers.axis(1)[::2]
+    x, y = numbers.at[:, ::2]
     points = np.stack(np.meshgrid(x, y))
-    law = stats.multivariate_normal(numbers.limit.mean, numbers.limit.covariance)
-    peak = law.pdf(numbers.limit.mean)
-    levels = sorted(peak * (1 - np.array(_WITHIN)))
+    law = stats.multivariate_normal(*numbers.limit)
+    levels = sorted(law.pdf(numbers.limit.mean) * (1 - _WITHIN))
     for draws, colour in ((numbers.outputs, BLUE), (numbers.diffusion, ORANGE)):
         density = stats.gaussian_kde(draws.T)(points.reshape(2, -1)).reshape(points.shape[1:])
         ax.contour(x, y, density, levels, colors=[colour], linewidths=1.1)
@@ -163,66 +123,21 @@ def _draw_together(ax: Any, numbers: Fig2) -> None:
     ax.set(xlabel=f"$x_{{T,1}}$ for $z = {_Z[0]:g}$", ylabel=f"$x_{{T,1}}$ for $z = {_Z[1]:g}$")
 
 
-def _draw_one(ax: Any, numbers: Fig2, index: int) -> None:
-    x = numbers.axis(index)
-    for draws, colour, label in (
-        (numbers.outputs[:, index], BLUE, "network"),
-        (numbers.diffusion[:, index], ORANGE, "SDE"),
-    ):
-        look = {"histtype": "stepfilled" if colour == BLUE else "step", "alpha": 0.3}
-        ax.hist(draws, 60, range=(x[0], x[-1]), density=True, color=colour, **look)
-        ax.plot(x, stats.gaussian_kde(draws)(x), color=colour, label=label)
-    ax.plot(x, numbers.density(index), "--", color="black", linewidth=1.0, label="limit")
-    peak = ax.get_ylim()[1]
-    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1.3 * peak))
+def _draw_one(ax: Any, numbers: Numbers, index: int) -> None:
+    *simulated, limit = numbers.panels()["bc"[index]]
+    x = limit.x
+    kinds = (numbers.outputs, BLUE, "stepfilled"), (numbers.diffusion, ORANGE, "step")
+    for curve, (draws, colour, form) in zip(simulated, kinds, strict=True):
+        look: Any = {"range": (x[0], x[-1]), "density": True, "color": colour}
+        ax.hist(draws[:, index], 60, histtype=form, alpha=0.3, **look)
+        ax.plot(x, curve.y, color=colour, label=curve.label)
+    ax.plot(x, limit.y, "--", color="black", linewidth=1.0, label="limit")
+    ax.set(xlim=(x[0], x[-1]), ylim=(0, 1.3 * ax.get_ylim()[1]))
     lines = [
-        f"KS to {other}: {found.statistic[index]:.4f} (p = {found.p_value[index]:.2g})"
-        for other, found in (("SDE", numbers.beside), ("limit", numbers.beside_limit))
+        f"KS to {other}: {tests.statistic[index]:.4f} (p = {tests.p_value[index]:.2g})"
+        for other, tests in (("SDE", numbers.beside), ("limit", numbers.beside_limit))
     ]
     ax.text(0.03, 0.98, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=6.5)
-
-
-@dataclass(frozen=True, eq=False)
-class Fig4:
-    """Numbers of `fig4`; the first axis is that of the models.
-
-    Attributes
-    ----------
-    models : tuple of str
-    z : ndarray, shape (m,)
-        Inputs of both axes.
-    theory : ndarray, shape (4, m, m)
-        Correlations of the outputs of infinitely wide networks.
-    at : ndarray, shape (k,)
-        Inputs of the simulation.
-    simulated : ndarray, shape (4, k, k)
-    depth, width, samples : int
-        Of the simulated networks, L and D, and how many functions of each model.
-    variances : tuple of float
-        σ²_w and σ²_b of tanh on the edge of chaos.
-    """
-
-    models: tuple[str, ...]
-    z: np.ndarray
-    theory: np.ndarray
-    at: np.ndarray
-    simulated: np.ndarray
-    depth: int
-    width: int
-    samples: int
-    variances: tuple[float, float]
-
-    def curves(self) -> list[Curve]:
-        """The rows of the matrices."""
-        return [
-            Curve(f"{model}, {kind}", f"z = {value:g}", axis, row)
-            for kind, axis, matrices in (
-                ("theory", self.z, self.theory),
-                ("simulation", self.at, self.simulated),
-            )
-            for model, matrix in zip(self.models, matrices, strict=True)
-            for value, row in zip(axis, matrix, strict=True)
-        ]
 
 
 def fig4(
@@ -234,7 +149,7 @@ def fig4(
     jobs: int | None = None,
     progress: bool = False,
     directory: Path | None = None,
-) -> Fig4:
+) -> Numbers:
     """Correlations of the outputs of two inputs, diffusions and edge of chaos: PF Fig. 4.
 
     Parameters
@@ -243,55 +158,61 @@ def fig4(
         L and D; in the theory D → ∞, and for diffusions L → ∞ too.
     samples : int
         Number of functions drawn of each model, at least 20, of a network up to a tenth of its
-        neurons, see `fieldtheory.figures.pf_functions.drawn_apart`.
+        neurons, see `fieldtheory.figures.pf_functions.neurons_drawn`.
     points : int
         Of the axes; even, since the output of ReLU networks is 0 for z = 0.
     seed, jobs, progress, directory
-        As for `fig2`.
+        As for `fieldtheory.figures.pf.fig1`.
 
     Returns
     -------
-    Fig4
+    Numbers
+        Names of the four ``models``, and for each the correlations ``theory`` (4, m, m) of
+        infinitely wide networks at inputs ``z`` (m,), and ``simulated`` (4, k, k) at ``at`` (k,).
 
     Examples
     --------
-    >>> found = fig4(depth=20, width=20, samples=100, points=4)
-    >>> found.models
-    ('diffusion, tanh', 'diffusion, swish', 'edge of chaos, tanh', 'edge of chaos, ReLU')
-    >>> found.theory[:, 0, 3].round(2)             # z = -2, 2
+    >>> numbers = fig4(depth=20, width=20, samples=100, points=4)
+    >>> numbers.models
+    ['diffusion, tanh', 'diffusion, swish', 'edge of chaos, tanh', 'edge of chaos, ReLU']
+    >>> numbers.theory[:, 0, 3].round(2)             # z = -2, 2
     array([-0.6 , -0.56,  0.58,  0.94])
     """
     samples = validation.integer("samples", samples, 20)
     if validation.integer("points", points, 2) % 2:
         raise ValueError(f"points must be even, got {points}")
-    z = np.linspace(-2.0, 2.0, points)
-    at = np.linspace(-2.0, 2.0, 8)
-    options: dict[str, Any] = {"samples": samples, "neurons": drawn_apart(width, samples)}
+    z, at = np.linspace(-2.0, 2.0, points), np.linspace(-2.0, 2.0, 8)
+    options: Any = {"samples": samples, "neurons": neurons_drawn(width, samples)}
     options |= {"seed": seed, "jobs": jobs, "progress": progress, "directory": directory}
-    models, theory, simulated = [], [], []
+    theory, simulated = {}, {}
     for name in ("tanh", "swish"):
-        models.append(f"diffusion, {name}")
         network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
-        theory.append(solve(network.replace(depth=None), z).covariance[-1])
-        drawn = function_samples(network, at, tolerance=3e-3, **options).values
-        simulated.append(np.cov(drawn.T))
-    networks = edge_networks(depth, width)
-    for name, edge in zip(("tanh", "ReLU"), networks, strict=True):
-        models.append(f"edge of chaos, {name}")
-        theory.append(edge_covariance(edge, z))
-        drawn = edge_functions(edge, at, **options)
-        simulated.append(np.cov(drawn.T))
-    return Fig4(
-        tuple(models),
-        z,
-        np.stack([_correlations(matrix) for matrix in theory]),
-        at,
-        np.stack([_correlations(matrix) for matrix in simulated]),
-        depth,
-        width,
-        samples,
-        (networks[0].weight_variance, networks[0].bias_variance),
+        theory[f"diffusion, {name}"] = solve(network.replace(depth=None), z).covariance[-1]
+        drawn = function_samples(network, at, tolerance=TOLERANCE, **options)
+        simulated[f"diffusion, {name}"] = drawn.values
+    edge = edge_networks(depth, width)
+    for name, net in zip(("tanh", "ReLU"), edge, strict=True):
+        theory[f"edge of chaos, {name}"] = edge_covariance(net, z)
+        simulated[f"edge of chaos, {name}"] = edge_functions(net, at, **options)
+    values: dict[str, Any] = {"models": [*theory], "z": z, "at": at}
+    values["theory"] = np.stack([_correlations(matrix) for matrix in theory.values()])
+    covariances = [np.cov(draws.T) for draws in simulated.values()]
+    values["simulated"] = np.stack([_correlations(matrix) for matrix in covariances])
+    curves = [
+        Curve(f"{model}, {kind}", f"z = {value:g}", axis, row)
+        for kind, axis, matrices in (
+            ("theory", z, values["theory"]),
+            ("simulation", at, values["simulated"]),
+        )
+        for model, matrix in zip(theory, matrices, strict=True)
+        for value, row in zip(axis, matrix, strict=True)
+    ]
+    chosen = (
+        rf"on the edge of chaos tanh with $\sigma_b^2 = {edge[0].bias_variance:g}$, "
+        rf"$\sigma_w^2 = {edge[0].weight_variance:.4f}$; simulations with $L = {depth}$, "
+        rf"$D = {width}$, {samples} functions, 8 inputs"
     )
+    return Numbers(curves, chosen, values)
 
 
 def _correlations(covariance: np.ndarray) -> np.ndarray:
@@ -300,14 +221,14 @@ def _correlations(covariance: np.ndarray) -> np.ndarray:
 
 
 @styled
-def draw_fig4(numbers: Fig4) -> Any:
+def draw_fig4(numbers: Numbers) -> Any:
     """PF Fig. 4 with theory above simulations, all with one scale of colours."""
     from fieldtheory.plotting.figure import Figure
 
     figure = Figure(figsize=(7.4, 3.7), layout="constrained")
     axes = figure.subplots(2, len(numbers.models), sharex=True, sharey=True)
     least = min(numbers.theory.min(), numbers.simulated.min())
-    look = {"cmap": "cividis", "vmin": least, "vmax": 1.0, "rasterized": True}
+    look: Any = {"cmap": "cividis", "vmin": least, "vmax": 1.0, "rasterized": True}
     rows = ((numbers.z, numbers.theory), (numbers.at, numbers.simulated))
     for row, (z, matrices) in zip(axes, rows, strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
@@ -322,11 +243,5 @@ def draw_fig4(numbers: Fig4) -> Any:
     for ax in axes[-1]:
         ax.set_xlabel("$z_1$")
     figure.colorbar(image, ax=axes, label="correlation of the outputs", shrink=0.85)
-    weight, bias = numbers.variances
-    note(
-        figure,
-        rf"chosen here: on the edge of chaos tanh with $\sigma_b^2 = {bias:g}$, "
-        rf"$\sigma_w^2 = {weight:.4f}$; simulations with $L = {numbers.depth}$, "
-        rf"$D = {numbers.width}$, {numbers.samples} functions, 8 inputs",
-    )
+    note(figure, numbers.chosen)
     return figure

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fieldtheory import validation
-from fieldtheory.data import load_mnist
-from fieldtheory.figures.parts import Curves, note
+from fieldtheory.figures.parts import Numbers, note
+from fieldtheory.figures.trainer import Run, Size, trained_in_parts
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics.chunks import ordered_chunks
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GREEN, panels, scale_values, styled, tints
 
 # In which gradients are taken: ε of PF eq. (16), and ΔW.
 _KINDS = {"ntk": "by ε", "standard": "by ΔW"}
-
-
-class _Size(NamedTuple):
-    # L and D.
-    networks: tuple[tuple[int, int], ...] = ((10, 50), (10, 200), (100, 50), (100, 200))
-    rates: tuple[tuple[float, ...], ...] = (
-        (0.1, 0.3, 1.0, 3.0),
-        (1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
-    )
-    images: int = 4000
-    tested: int = 1000
-    steps: int = 200
-
-
-_QUICK = _Size(((3, 10), (6, 20)), ((0.3, 1.0), (1e-3, 3e-3)), images=200, tested=100, steps=5)
+# As in PF.
+_BATCH = 200
+_FULL = Size(
+    networks=((10, 50), (10, 200), (100, 50), (100, 200)),
+    images=4000,
+    tested=1000,
+    steps=200,
+    rates=((0.1, 0.3, 1.0, 3.0), (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)),
+)
+_QUICK = Size(((3, 10), (6, 20)), images=200, tested=100, steps=5, rates=((0.3, 1.0), (1e-3, 3e-3)))
 
 
 def fig5(
@@ -40,7 +33,7 @@ def fig5(
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
-) -> Curves:
+) -> Numbers:
     """Training loss of networks of several L and D at one learning rate (PF Fig. 5); needs torch.
 
     Parameters
@@ -53,7 +46,7 @@ def fig5(
 
     Returns
     -------
-    Curves
+    Numbers
         Losses at the common rate with gradients (a) by ε, (b) by ΔW; (c) the worst test accuracy of
         the networks against the rate. The common rate is that where this is best.
 
@@ -68,73 +61,44 @@ def fig5(
     of the test images right; by ΔW it is slow for small and unstable for large D L, 66 to 83 % at
     the best common rate. PF has 87 to 91 %, and at most 72 %, on fifteen times the images.
     """
-    size = _QUICK if quick else _Size()
-    seed = validation.integer("seed", seed, 0)
+    size = _QUICK if quick else _FULL
     grids = list(zip(_KINDS, size.rates, strict=True))
-    cases = [(kind, rate, net) for kind, rates in grids for rate in rates for net in size.networks]
-    tasks = [(i, *case, size, seed) for i, case in enumerate(cases)]
-    parts = ordered_chunks(
-        _trained, tasks, len(tasks), jobs, "pf.fig5", directory=directory,
-        specification={"figure": "pf.fig5", "size": size, "seed": seed}, progress=progress,
-    )  # fmt: skip
-    # A progress bar ends with its results.
-    rest, found = iter(list(parts)), list[Curve]()
+    runs = [
+        Run(
+            DiffusionNetwork(depth=depth, width=width), {"parametrization": kind},
+            rate, [(size.steps, 1.0, seed)], _BATCH, inner=True,
+        )
+        for kind, rates in grids
+        for rate in rates
+        for depth, width in size.networks
+    ]  # fmt: skip
+    parts = iter(
+        trained_in_parts("pf.fig5", runs, size, _of_unit_length, seed, jobs, directory, progress)
+    )
+    curves = []
     for panel, (kind, rates) in zip("ab", grids, strict=True):
-        rows = [[next(rest) for _ in size.networks] for _ in rates]
+        rows = [[next(parts) for _ in size.networks] for _ in rates]
         worst = np.array([min(part["accuracy"] for part in row) for row in rows])
         best = int(worst.argmax())
         for (L, D), part in zip(size.networks, rows[best], strict=True):
             label = f"{_KINDS[kind]}, rate {rates[best]:g}, L = {L}, D = {D}"
-            found.append(Curve(panel, label, np.arange(size.steps), part["loss"]))
-        found.append(Curve("c", _KINDS[kind], np.array(rates), worst))
-    return Curves(tuple(found))
+            curves.append(Curve(panel, label, np.arange(size.steps), part["loss"]))
+        curves.append(Curve("c", _KINDS[kind], np.array(rates), worst))
+    epochs = f"{size.steps * _BATCH // size.images} epochs of {size.images}"
+    return Numbers(curves, f"images of unit length, {epochs}, sizes, learning rates")
 
 
-def _trained(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """Loss, NaN from where it is not finite on, and accuracy of one network."""
-    from fieldtheory.training import DivergenceError, torch_module, train
-
-    # isort: split
-    # After it, since that says how to install it.
-    import torch
-
-    index, kind, rate, (depth, width), size, seed = task
-    images, known = load_mnist(range(10), 5000), size.images
-    order = np.random.default_rng(seed).permutation(len(images.samples))[: known + size.tested]
-    X, labels = images.samples[order], np.asarray(images.labels)[order]
-    X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    net = DiffusionNetwork(depth=depth, width=width)
-    module = torch_module(
-        net, inputs=X.shape[1], outputs=10, parametrization=kind, seed=seed, dtype="float32"
-    )
-    optimiser = torch.optim.SGD(module.layers.parameters(), lr=rate)
-    data = X[:known], labels[:known]
-    try:
-        history = train(
-            module,
-            *data,
-            optimiser,
-            steps=size.steps,
-            loss="cross_entropy",
-            batch_size=200,
-            seed=seed,
-        )
-    except DivergenceError as error:
-        history = error.history
-    loss = np.full(size.steps, np.nan)
-    loss[: len(history.loss)] = history.loss
-    guessed = module(X[known:]).argmax(dim=-1).numpy()
-    return index, {"loss": loss, "accuracy": np.mean(guessed == labels[known:])}
+def _of_unit_length(samples: np.ndarray) -> np.ndarray:
+    return samples / np.linalg.norm(samples, axis=1, keepdims=True)
 
 
 @styled
-def draw_fig5(numbers: Curves) -> Any:
+def draw_fig5(numbers: Numbers) -> Any:
     """Loss with gradients (a) by ε and (b) by ΔW, (c) the worst accuracy against the rate."""
     figure, axes = panels((2.8, 2.8, 2.8), 2.7)
-    shown = numbers.panels()
-    rows = zip("ab", (BLUE, GREEN), shown["c"], strict=True)
-    for ax, (panel, colour, worst) in zip(axes, rows, strict=False):
-        curves = shown[panel]
+    worst = numbers.panels()["c"]
+    for ax, panel, colour, rates in zip(axes, "ab", (BLUE, GREEN), worst, strict=False):
+        curves = numbers.panels()[panel]
         for curve, shade in zip(curves, tints(colour, len(curves)), strict=True):
             kind, rate, name = curve.label.split(", ", 2)
             ax.plot(curve.x, curve.y, color=shade, linewidth=1, label=name)
@@ -142,10 +106,9 @@ def draw_fig5(numbers: Curves) -> Any:
         scale_values(ax, np.concatenate([curve.y for curve in curves]))
         ax.set(xlabel="step", ylabel="loss of the batch")
         ax.legend(fontsize=7)
-        axes[2].semilogx(
-            worst.x, 100 * worst.y, "o-", color=colour, markersize=3, label=worst.label
-        )
+        look: Any = {"color": colour, "markersize": 3, "label": rates.label}
+        axes[2].semilogx(rates.x, 100 * rates.y, "o-", **look)
     axes[2].set(xlabel="learning rate", ylabel="accuracy of the worst network (%)")
     axes[2].legend()
-    note(figure, "chosen here: images of unit length, ten epochs of 4000, sizes, learning rates")
+    note(figure, numbers.chosen)
     return figure

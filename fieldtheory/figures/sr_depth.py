@@ -1,17 +1,17 @@
-"""SR Figs. 1 and 2, wide networks against depth; reached as `sr.fig1`."""
+"""SR Figs. 1 and 2 and finite networks against depth; reached as `sr.fig1`, `sr.width`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fieldtheory import validation
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, note
 from fieldtheory.inference import spectrum
+from fieldtheory.montecarlo.gradient_norms import simulate_gradients
+from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -19,11 +19,7 @@ from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, styled
 
 # The schedules in the words of SR, and by the names of the package.
-SCHEDULES: Mapping[str, str] = {
-    "unscaled": "none",
-    "decreasing": "decreasing",
-    "uniform": "uniform",
-}
+SCHEDULES = {"unscaled": "none", "decreasing": "decreasing", "uniform": "uniform"}
 COLOURS = (ORANGE, BLUE, GREEN)
 CHOSEN = r"ReLU, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$"
 
@@ -36,14 +32,9 @@ def stable_networks(depth: int) -> list[ResidualNetwork]:
     >>> [net.branch_scale for net in stable_networks(5)]
     ['none', 'decreasing', 'uniform']
     """
+    parameters: Any = {"activation": as_activation("relu"), "bias_variance": 0.0}
     return [
-        ResidualNetwork(
-            depth=depth,
-            activation=as_activation("relu"),
-            branch_scale=schedule,
-            weight_variance=2.0,
-            bias_variance=0.0,
-        )
+        ResidualNetwork(depth=depth, branch_scale=schedule, weight_variance=2.0, **parameters)
         for schedule in SCHEDULES.values()
     ]
 
@@ -65,32 +56,7 @@ def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
     return network.replace(skip_scale=1 / growth, branch_scale=network.branch_scales / growth)
 
 
-@dataclass(frozen=True, eq=False)
-class Fig1:
-    """Numbers of SR Fig. 1; the first axis is that of the schedules.
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-    kernels, tangent_kernels : ndarray, shape (3, D)
-        K^(L) and Θ^(L) of networks of these depths.
-    """
-
-    depths: np.ndarray
-    kernels: np.ndarray
-    tangent_kernels: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        values = ("NNGP", self.kernels), ("NTK", self.tangent_kernels)
-        return [
-            Curve("a", f"{schedule}, {kind}", self.depths, row)
-            for kind, rows in values
-            for schedule, row in zip(SCHEDULES, rows, strict=True)
-        ]
-
-
-def fig1(depths: Sequence[int] = tuple(range(1, 51)), progress: bool = False) -> Fig1:
+def fig1(depths: Sequence[int] = tuple(range(1, 51)), progress: bool = False) -> Numbers:
     """Kernels of the last hidden layer against depth: SR Fig. 1.
 
     Parameters
@@ -102,19 +68,26 @@ def fig1(depths: Sequence[int] = tuple(range(1, 51)), progress: bool = False) ->
 
     Returns
     -------
-    Fig1
-        For an input with |x|² = d, as SR leaves the point open: K^(0) = σ_w² = 2.
+    Numbers
+        ``depths`` (D,), and with a row for each schedule ``kernels`` K^(L) and ``tangent_kernels``
+        Θ^(L) (3, D), for an input with |x|² = d, as SR leaves the point open: K^(0) = σ_w² = 2.
 
     Examples
     --------
-    >>> found = fig1(depths=(1, 2, 3))
-    >>> found.kernels[0].round(12).tolist()
+    >>> numbers = fig1(depths=(1, 2, 3))
+    >>> numbers.kernels[0].round(12).tolist()
     [4.0, 8.0, 16.0]
     """
-    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    L = integers("depths", depths)
     parts = [partial(_last_layer, depth) for depth in L.tolist()]
-    found = np.moveaxis(np.array(in_turn(parts, "sr.fig1", progress)), 0, -1)
-    return Fig1(L, found[:, 0], found[:, 1])
+    K, Theta = np.array(in_turn(parts, "sr.fig1", progress)).T
+    curves = [
+        Curve("a", f"{schedule}, {kind}", L, row)
+        for kind, rows in (("NNGP", K), ("NTK", Theta))
+        for schedule, row in zip(SCHEDULES, rows, strict=True)
+    ]
+    values = {"depths": L, "kernels": K, "tangent_kernels": Theta}
+    return Numbers(curves, rf"{CHOSEN}, $|x|^2 = d$", values)
 
 
 def _last_layer(depth: int) -> np.ndarray:
@@ -123,48 +96,24 @@ def _last_layer(depth: int) -> np.ndarray:
 
 
 @styled
-def draw_fig1(numbers: Fig1) -> Any:
+def draw_fig1(numbers: Numbers) -> Any:
     """K^(L) and, dashed, Θ^(L) against depth."""
     figure, (ax,) = panels((4.6,), 2.7)
-    for rows, line in ((numbers.kernels, "-"), (numbers.tangent_kernels, "--")):
-        for schedule, row, colour in zip(SCHEDULES, rows, COLOURS, strict=True):
-            ax.semilogy(
-                numbers.depths, row, line, color=colour, label=schedule if line == "-" else None
-            )
+    for curve, colour in zip(numbers.listed, 2 * COLOURS, strict=True):
+        schedule, kind = curve.label.split(", ")
+        line, label = ("-", schedule) if kind == "NNGP" else ("--", None)
+        ax.semilogy(curve.x, curve.y, line, color=colour, label=label)
     ax.plot([], [], "k-", label="NNGP $K^{(L)}$")
     ax.plot([], [], "k--", label=r"NTK $\Theta^{(L)}$")
     ax.set(xlabel="depth $L$", ylabel="kernel of one input")
     ax.legend()
-    note(figure, rf"chosen here: {CHOSEN}, $|x|^2 = d$")
+    note(figure, numbers.chosen)
     return figure
 
 
-@dataclass(frozen=True, eq=False)
-class Fig2:
-    """Numbers of SR Fig. 2; axes are (output or tangent kernel, schedule, depth, degree).
-
-    Attributes
-    ----------
-    depths : ndarray, shape (D,)
-    eigenvalues : ndarray, shape (2, 3, D, n)
-        μ_k relative to the largest, of degree k = 0, ..., n − 1.
-    """
-
-    depths: np.ndarray
-    eigenvalues: np.ndarray
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        degrees = np.arange(self.eigenvalues.shape[-1])
-        return [
-            Curve("ab"[kind], f"{schedule}, L = {depth}", degrees, self.eigenvalues[kind, i, j])
-            for kind in range(2)
-            for i, schedule in enumerate(SCHEDULES)
-            for j, depth in enumerate(self.depths)
-        ]
-
-
-def fig2(depths: Sequence[int] = (10, 100, 1000), count: int = 25, progress: bool = False) -> Fig2:
+def fig2(
+    depths: Sequence[int] = (10, 100, 1000), count: int = 25, progress: bool = False
+) -> Numbers:
     """Eigenvalues of the kernels on the circle: SR Fig. 2.
 
     Parameters
@@ -178,24 +127,34 @@ def fig2(depths: Sequence[int] = (10, 100, 1000), count: int = 25, progress: boo
 
     Returns
     -------
-    Fig2
-        For inputs (cos θ, sin θ) spread evenly, of which SR draws a thousand at random: the
-        eigenvalues of an integral operator instead of those of a matrix.
+    Numbers
+        ``depths`` (D,) and ``eigenvalues`` μ_k of degree k relative to the largest, of the output
+        and the tangent kernel, the schedules and the depths, (2, 3, D, n). For inputs
+        (cos θ, sin θ) spread evenly, of which SR draws a thousand at random: the eigenvalues of an
+        integral operator instead of those of a matrix.
 
     Examples
     --------
-    >>> found = fig2(depths=(10, 100), count=3)
-    >>> bool((found.eigenvalues[:, 0, 1, 1] < found.eigenvalues[:, 0, 0, 1]).all())
+    >>> numbers = fig2(depths=(10, 100), count=3)
+    >>> bool((numbers.eigenvalues[:, 0, 1, 1] < numbers.eigenvalues[:, 0, 0, 1]).all())
     True
     """
-    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    L = integers("depths", depths)
+    networks = list(zip(*map(stable_networks, L.tolist()), strict=True))
     parts = [
-        partial(_normalised, network, quantity, count)
+        partial(_normalised, of_one_schedule, quantity, count)
         for quantity in ("output_kernel", "tangent_kernel")
-        for network in zip(*map(stable_networks, L.tolist()), strict=True)
+        for of_one_schedule in networks
     ]
-    found = in_turn(parts, "sr.fig2", progress)
-    return Fig2(L, np.reshape(found, (2, len(SCHEDULES), len(L), count)))
+    mu = np.reshape(in_turn(parts, "sr.fig2", progress), (2, len(SCHEDULES), len(L), count))
+    curves = [
+        Curve("ab"[kind], f"{schedule}, L = {depth}", np.arange(count), mu[kind, i, j])
+        for kind in range(2)
+        for i, schedule in enumerate(SCHEDULES)
+        for j, depth in enumerate(L)
+    ]
+    chosen = rf"{CHOSEN}, $L = {', '.join(map(str, L))}$ (darker), the circle itself"
+    return Numbers(curves, chosen, {"depths": L, "eigenvalues": mu})
 
 
 def _normalised(networks: Sequence[ResidualNetwork], quantity: str, count: int) -> list[np.ndarray]:
@@ -206,20 +165,164 @@ def _normalised(networks: Sequence[ResidualNetwork], quantity: str, count: int) 
 
 
 @styled
-def draw_fig2(numbers: Fig2) -> Any:
+def draw_fig2(numbers: Numbers) -> Any:
     """Eigenvalues of (a) the output kernel, (b) the tangent kernel; deeper networks darker."""
     figure, axes = panels((3.1, 3.1), 2.7)
-    degrees = np.arange(numbers.eigenvalues.shape[-1])
-    for ax, kind in zip(axes, numbers.eigenvalues, strict=True):
+    for ax, kind, name in zip(axes, numbers.eigenvalues, ("NNGP", "NTK"), strict=True):
         for schedule, rows, colour in zip(SCHEDULES, kind, COLOURS, strict=True):
             for row, alpha in zip(rows, np.linspace(1, 0.35, len(rows))[::-1], strict=True):
-                ax.semilogy(degrees, row, color=colour, alpha=alpha)
+                ax.semilogy(row, color=colour, alpha=alpha)
             ax.lines[-1].set_label(schedule)
-        ax.set_xlabel("degree $k$")
-        ax.set_ylim(1e-7, 2)
-    axes[0].set_ylabel(r"NNGP, $\mu_k / \max_k \mu_k$")
-    axes[1].set_ylabel(r"NTK, $\mu_k / \max_k \mu_k$")
+        ax.set(xlabel="degree $k$", ylabel=rf"{name}, $\mu_k / \max_k \mu_k$", ylim=(1e-7, 2))
     axes[1].legend(loc="lower left")
-    depths = ", ".join(map(str, numbers.depths))
-    note(figure, rf"chosen here: {CHOSEN}, $L = {depths}$ (darker), the circle itself")
+    note(figure, numbers.chosen)
     return figure
+
+
+def width(
+    depths: Sequence[int] = (5, 10, 20, 40, 80),
+    samples: int = 1000,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+) -> Numbers:
+    """Fluctuations of kernels where width and depth are equal, N = L, with the three schedules.
+
+    Parameters
+    ----------
+    depths : sequence of int
+        L, at least 2.
+    samples : int
+        Number of simulated networks for each depth and schedule.
+    seed, jobs, progress
+        As for `simulate`.
+
+    Returns
+    -------
+    Numbers
+        ``depths`` (D,), and with a row for each schedule (3, D): ``theory``, the order 1/N of
+        N Var ln K^(L), that is N Var K^(L)/K^(L)², and ``simulated`` with its standard ``error``.
+        Stable schedules keep it bounded; without one it grows as the depth, so that at N = L
+        kernels fluctuate by as much as they are large.
+
+    Examples
+    --------
+    >>> numbers = width(depths=(4, 8), samples=20)
+    >>> bool(numbers.theory[0, 1] > 1.5 * numbers.theory[0, 0])
+    True
+    """
+    L = integers("depths", depths, 2)
+    parts = [partial(_fluctuations, depth) for depth in L.tolist()]
+    theory = np.transpose(in_turn(parts, "sr.width", progress))
+    simulated = np.empty((len(SCHEDULES), len(L)))
+    error = np.empty_like(simulated)
+    options: Any = {"samples": samples, "jobs": jobs, "keep": True, "progress": progress}
+    for j, depth in enumerate(L.tolist()):
+        for i, net in enumerate(stable_networks(depth)):
+            ensemble = simulate(net.replace(width=depth), 2.0, seed=seed + i, **options)
+            draws = np.asarray(ensemble.residual_kernels)[:, :-1]
+            logs = np.log(draws.sum(axis=1))
+            squares = (logs - logs.mean()) ** 2
+            simulated[i, j] = depth * logs.var(ddof=1)
+            error[i, j] = depth * squares.std(ddof=1) / np.sqrt(samples)
+    values = {"depths": L, "theory": theory, "simulated": simulated, "error": error}
+    axes = "depth and width $L = N$", r"$N \, \mathrm{Var} \ln K^{(L)}$"
+    chosen = rf"{CHOSEN}, $K^{{(0)}} = 2$; lines: order $1/N$, {samples} networks"
+    return _numbers({"theory": "order 1/N"}, chosen, {"axes": axes, **values})
+
+
+def _fluctuations(depth: int) -> list[float]:
+    solutions = [solve(net.replace(width=10**6), 2.0) for net in stable_networks(depth)]
+    return [float(1e6 * s.kernel_variance[-1] / s.kernels[-2] ** 2) for s in solutions]
+
+
+def gradients(
+    depths: Sequence[int] = (5, 10, 20, 40, 80),
+    width: int = 1000,
+    samples: int = 100,
+    seed: int = 0,
+    progress: bool = False,
+) -> Numbers:
+    """Largest gradients of the output in networks of different depth (SR Prop. 1).
+
+    Parameters
+    ----------
+    depths : sequence of int
+        L.
+    width : int
+        N, best much larger than L.
+    samples : int
+        Number of simulated networks for each depth and schedule.
+    seed : int
+        Seed of the random numbers.
+    progress : bool
+        Show a progress bar on stderr.
+
+    Returns
+    -------
+    Numbers
+        ``depths`` (D,), and with a row for each schedule (3, D): N_l ⟨(∂y/∂W_ij^(l))²⟩ of the layer
+        where it is largest, see `fieldtheory.simulate_gradients`, in ``theory`` and ``simulated``
+        with its standard ``error``, and its upper ``bounds``.
+
+    Examples
+    --------
+    >>> numbers = gradients(depths=(4, 8), width=50, samples=20)
+    >>> bool((numbers.theory < numbers.bounds).all())
+    True
+    """
+    L = integers("depths", depths)
+    parts = [
+        partial(_largest, net.replace(width=width), samples, seed)
+        for depth in L.tolist()
+        for net in stable_networks(depth)
+    ]
+    rows = np.reshape(in_turn(parts, "sr.gradients", progress), (len(L), len(SCHEDULES), 4)).T
+    values = dict(zip(("theory", "bounds", "simulated", "error"), rows, strict=True))
+    axes = "depth $L$", r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$"
+    chosen = rf"{CHOSEN}, $K^{{(0)}} = 2$, $N = {width}$, {samples} networks; dotted: the bound"
+    names = {"theory": "wide networks", "bounds": "bound"}
+    return _numbers(names, chosen, {"depths": L, "axes": axes, **values})
+
+
+def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, ...]:
+    result = simulate_gradients(network, 2.0, samples=samples, seed=seed)
+    layer = int(np.argmax(result.theory))
+    values = (result.theory[layer], result.upper_bound, result.gradients[layer])
+    return *map(float, values), float(result.gradients_error[layer])
+
+
+def _numbers(theory: Mapping[str, str], chosen: str, values: Mapping[str, Any]) -> Numbers:
+    """For every schedule the values of theory with their names, and the simulation."""
+    curves = []
+    for i, schedule in enumerate(SCHEDULES):
+        for key, kind in theory.items():
+            curves.append(Curve("a", f"{schedule}, {kind}", values["depths"], values[key][i]))
+        points = values["simulated"][i], values["error"][i]
+        curves.append(Curve("a", f"{schedule}, simulation", values["depths"], *points))
+    return Numbers(curves, chosen, values)
+
+
+@styled
+def draw_gradients(numbers: Numbers) -> Any:
+    """Theory against depth as lines, bounds dotted, simulation with two standard errors."""
+    figure, (ax,) = panels((4.6,), 2.7)
+    points: Any = {"fmt": "o", "markersize": 3}
+    for curve in numbers.listed:
+        schedule, kind = curve.label.split(", ")
+        colour = dict(zip(SCHEDULES, COLOURS, strict=True))[schedule]
+        if curve.error is not None:
+            ax.errorbar(curve.x, curve.y, 2 * curve.error, color=colour, **points)
+        elif kind == "bound":
+            ax.plot(curve.x, curve.y, ":", color=colour)
+        else:
+            ax.loglog(curve.x, curve.y, color=colour, label=schedule)
+    ax.set_xticks(numbers.depths, [f"{depth}" for depth in numbers.depths])
+    ax.set_xticks([], minor=True)
+    ax.set(xlabel=numbers.axes[0], ylabel=numbers.axes[1])
+    ax.legend()
+    note(figure, numbers.chosen)
+    return figure
+
+
+draw_width = draw_gradients

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,13 +10,8 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, load_mnist
-from fieldtheory.figures.parts import in_turn, note
-from fieldtheory.figures.sr_depth import (
-    COLOURS,
-    SCHEDULES,
-    of_constant_variance,
-    stable_networks,
-)
+from fieldtheory.figures.parts import Numbers, in_turn, integers, note
+from fieldtheory.figures.sr_depth import COLOURS, SCHEDULES, of_constant_variance, stable_networks
 from fieldtheory.inference import condition, kernel
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve
@@ -25,12 +19,12 @@ from fieldtheory.plotting.style import panels, styled
 
 _NOISES = 10.0 ** np.arange(-12, 1)
 # SR Table 2, MNIST and 1K images: unscaled, decreasing and uniform, per cent with errors, by depth.
-_KNOWN = 1000
 _PRINTED = {
     50: ((92.44, 0.21), (92.88, 0.35), (92.39, 0.33)),
     200: ((89.56, 0.56), (92.91, 0.35), (92.39, 0.32)),
     1000: ((55.13, 5.31), (92.92, 0.34), (92.39, 0.32)),
 }
+_PRINTED_IMAGES = 1000
 
 
 class Correlation:
@@ -52,41 +46,7 @@ class Correlation:
         return np.ones(len(X))
 
 
-@dataclass(frozen=True, eq=False)
-class Fig3:
-    """Numbers of SR Fig. 3; the first axis is that of the schedules.
-
-    Attributes
-    ----------
-    x : ndarray, shape (S,)
-    target : ndarray, shape (S,)
-        x sin x.
-    training : ndarray, shape (2, P)
-        x and y of the training points.
-    mean, deviation : ndarray, shape (3, S)
-        Of the posterior.
-    depth : int
-    noise : float
-        σ.
-    """
-
-    x: np.ndarray
-    target: np.ndarray
-    training: np.ndarray
-    mean: np.ndarray
-    deviation: np.ndarray
-    depth: int
-    noise: float
-
-    def curves(self) -> list[Curve]:
-        """Posterior means, with their standard deviations as errors."""
-        return [Curve("a", "target", self.x, self.target)] + [
-            Curve("abc"[i], schedule, self.x, self.mean[i], self.deviation[i])
-            for i, schedule in enumerate(SCHEDULES)
-        ]
-
-
-def fig3(depth: int = 1000, points: int = 201, progress: bool = False) -> Fig3:
+def fig3(depth: int = 1000, points: int = 201, progress: bool = False) -> Numbers:
     """Regression of x sin x from five points with deep networks: SR Fig. 3.
 
     Parameters
@@ -94,119 +54,67 @@ def fig3(depth: int = 1000, points: int = 201, progress: bool = False) -> Fig3:
     depth : int
         L.
     points : int
-        Where the posterior is shown.
+        Number S of places of the posterior.
     progress : bool
         Show a progress bar on stderr.
 
     Returns
     -------
-    Fig3
-        With the correlation kernel, inputs (cos x, sin x) and noise σ = 0.1 as in SR. The five
-        training points, which SR leaves open, are at −2.4, −1.2, 0, 1.2 and 2.4, without noise.
+    Numbers
+        ``x`` and ``target`` x sin x (S,), ``training`` x and y (2, P), and of the posterior, with a
+        row for each schedule, ``mean`` and ``deviation`` (3, S). With the correlation kernel,
+        inputs (cos x, sin x) and noise σ = 0.1 as in SR. The five training points, which SR leaves
+        open, are at −2.4, −1.2, 0, 1.2 and 2.4, without noise.
 
     Examples
     --------
-    >>> found = fig3(depth=200, points=21)
-    >>> bool(np.ptp(found.mean[0]) < 0.5 < np.ptp(found.mean[2]))
+    >>> numbers = fig3(depth=200, points=21)
+    >>> bool(np.ptp(numbers.mean[0]) < 0.5 < np.ptp(numbers.mean[2]))
     True
     """
     x = np.linspace(-np.pi, np.pi, validation.integer("points", points, 2))
     places = np.array([-2.4, -1.2, 0.0, 1.2, 2.4])
-    values, noise = places * np.sin(places), 0.1
-    parts = [
-        partial(_posterior, net, places, values, x, noise**2) for net in stable_networks(depth)
+    training = np.stack([places, places * np.sin(places)])
+    parts = [partial(_posterior, net, training, x, 0.1**2) for net in stable_networks(depth)]
+    mean, deviation = np.moveaxis(np.array(in_turn(parts, "sr.fig3", progress)), 1, 0)
+    curves = [Curve("a", "target", x, x * np.sin(x))] + [
+        Curve(panel, schedule, x, *rows)
+        for panel, schedule, *rows in zip("abc", SCHEDULES, mean, deviation, strict=True)
     ]
-    found = np.array(in_turn(parts, "sr.fig3", progress))
-    training = np.stack([places, values])
-    return Fig3(x, x * np.sin(x), training, found[:, 0], found[:, 1], depth, noise)
+    chosen = (
+        rf"five points at multiples of 1.2; ReLU, $L = {depth}$, $\sigma_w^2 = 2$, "
+        r"$\sigma_b = 0$; dotted: $x \sin x$"
+    )
+    values = {"x": x, "target": curves[0].y, "training": training}
+    return Numbers(curves, chosen, values | {"mean": mean, "deviation": deviation})
 
 
 def _posterior(
-    network: ResidualNetwork, places: np.ndarray, values: np.ndarray, x: np.ndarray, noise: float
+    network: ResidualNetwork, training: np.ndarray, x: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    circle, shown = (np.stack([np.cos(a), np.sin(a)], axis=1) for a in (places, x))
-    posterior = condition(Correlation(network), circle, values, noise)
-    mean, variance = posterior.mean_and_variance(shown)
+    circle, tested = (np.stack([np.cos(a), np.sin(a)], axis=1) for a in (training[0], x))
+    posterior = condition(Correlation(network), circle, training[1], noise)
+    mean, variance = posterior.mean_and_variance(tested)
     return mean, np.sqrt(variance)
 
 
 @styled
-def draw_fig3(numbers: Fig3) -> Any:
+def draw_fig3(numbers: Numbers) -> Any:
     """The posterior mean with 95 % intervals of the three schedules."""
     figure, axes = panels((2.3, 2.3, 2.3), 2.4)
-    for i, (ax, schedule, colour) in enumerate(zip(axes, SCHEDULES, COLOURS, strict=True)):
-        mean, band = numbers.mean[i], 1.96 * numbers.deviation[i]
-        ax.fill_between(numbers.x, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
-        ax.plot(numbers.x, mean, color=colour)
-        ax.plot(numbers.x, numbers.target, "k:", linewidth=0.9)
+    target, *means = numbers.listed
+    for ax, curve, colour in zip(axes, means, COLOURS, strict=True):
+        band = 1.96 * np.asarray(curve.error)
+        edges = curve.y - band, curve.y + band
+        ax.fill_between(curve.x, *edges, color=colour, alpha=0.25, linewidth=0)
+        ax.plot(curve.x, curve.y, color=colour)
+        ax.plot(target.x, target.y, "k:", linewidth=0.9)
         ax.plot(*numbers.training, "o", color="black", markersize=3)
-        ax.set_title(f"({'abc'[i]})  {schedule}", loc="left", fontsize=9)
+        ax.set_title(f"({curve.panel})  {curve.label}", loc="left", fontsize=9)
         ax.set(xlabel="$x$", ylim=(-2.5, 3.5))
     axes[0].set_ylabel("posterior")
-    note(
-        figure,
-        rf"chosen here: five points at multiples of 1.2; ReLU, $L = {numbers.depth}$, "
-        r"$\sigma_w^2 = 2$, $\sigma_b = 0$; dotted: $x \sin x$",
-    )
+    note(figure, numbers.chosen)
     return figure
-
-
-@dataclass(frozen=True, eq=False)
-class Table2:
-    """Numbers of SR Table 2; axes are (schedule, depth, noise).
-
-    Attributes
-    ----------
-    name : str
-        The samples.
-    depths : ndarray, shape (D,)
-    noises : ndarray, shape (n,)
-        σ² relative to the kernel of one input.
-    accuracies : ndarray, shape (3, D, n)
-        Parts of the test images classified right with each noise, mean over the splits.
-    tuned, error : ndarray, shape (3, D)
-        The same with the noise that is best on other images, and its standard error over splits.
-    training : int
-        Images that are conditioned on.
-    """
-
-    name: str
-    depths: np.ndarray
-    noises: np.ndarray
-    accuracies: np.ndarray
-    tuned: np.ndarray
-    error: np.ndarray
-    training: int
-
-    @property
-    def printed(self) -> np.ndarray:
-        """SR's accuracies and their errors, (3, D, 2); NaN for other images, numbers or depths."""
-        known = self.training == _KNOWN and "MNIST" in self.name
-        missing = np.full((len(SCHEDULES), 2), np.nan)
-        rows = [_PRINTED.get(depth, missing) if known else missing for depth in self.depths]
-        return np.swapaxes(np.array(rows, dtype=float), 0, 1) / 100
-
-    def drowning_noise(self, i: int, j: int) -> float:
-        """The noise at which the accuracy of a schedule and a depth is that printed in SR."""
-        powers = np.log10(self.noises)
-        return 10 ** float(np.interp(-self.printed[i, j, 0], -self.accuracies[i, j], powers))
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves."""
-        found = [
-            Curve("a", schedule, self.depths, self.tuned[i], self.error[i])
-            for i, schedule in enumerate(SCHEDULES)
-        ]
-        found += [
-            Curve("a", f"{schedule}, printed in SR", self.depths, *row.T)
-            for schedule, row in zip(SCHEDULES, self.printed, strict=True)
-            if np.isfinite(row).all()
-        ]
-        return found + [
-            Curve("b", f"{schedule}, L = {depth}", self.noises, self.accuracies[i, j])
-            for i, schedule in enumerate(SCHEDULES)
-            for j, depth in enumerate(self.depths)
-        ]
 
 
 def table2(
@@ -216,7 +124,7 @@ def table2(
     seed: int = 0,
     dataset: Dataset | None = None,
     progress: bool = False,
-) -> Table2:
+) -> Numbers:
     """Classification of MNIST by the posterior mean of deep networks: SR Table 2, 1K images.
 
     Parameters
@@ -236,7 +144,13 @@ def table2(
 
     Returns
     -------
-    Table2
+    Numbers
+        ``name`` of the samples, ``depths`` (D,), and ``noises`` σ² relative to the kernel of one
+        input (n,); ``accuracies`` (3, D, n), parts of the test images classified right with each
+        schedule and noise, mean over the splits; ``tuned`` (3, D), the same with the noise that is
+        best on other images, with its standard ``error`` over the splits; ``printed`` (3, D, 2),
+        SR's accuracies and errors, NaN for other images, numbers or depths.
+
         Images are standardised to mean zero and |x|² = d, class indicators are the targets, and
         the noise σ² is chosen among powers of ten from 1e-12 to 1, relative to the kernel of an
         image. How far unscaled networks degrade with depth depends on the smallest noise that is
@@ -249,7 +163,7 @@ def table2(
     ValueError
         If there are fewer images than are asked for.
     """
-    L = np.array([validation.integer("depths", depth, 1) for depth in depths])
+    L = integers("depths", depths)
     training = validation.integer("training", training, 2)
     splits = validation.integer("splits", splits, 2)
     images = load_mnist(range(10), 5000) if dataset is None else dataset
@@ -268,20 +182,15 @@ def table2(
         for net in networks
         for order in orders
     ]
-    found = np.array(in_turn(parts, "sr.table2", progress))
     # Axes: depth, schedule, split, (validation, test), noise.
-    found = found.reshape(len(L), len(SCHEDULES), splits, 2, len(_NOISES)).swapaxes(0, 1)
-    best = found[:, :, :, 0].argmax(axis=-1)
-    tuned = np.take_along_axis(found[:, :, :, 1], best[..., None], axis=-1)[..., 0]
-    return Table2(
-        images.name,
-        L,
-        _NOISES,
-        found[:, :, :, 1].mean(axis=2),
-        tuned.mean(axis=2),
-        tuned.std(axis=2, ddof=1) / np.sqrt(splits),
-        training,
-    )
+    shape = len(L), len(SCHEDULES), splits, 2, len(_NOISES)
+    rows = np.reshape(in_turn(parts, "sr.table2", progress), shape).swapaxes(0, 1)
+    best = rows[:, :, :, 0].argmax(axis=-1)
+    tuned = np.take_along_axis(rows[:, :, :, 1], best[..., None], axis=-1)[..., 0]
+    values = {"name": images.name, "depths": L, "noises": _NOISES}
+    values |= {"accuracies": rows[:, :, :, 1].mean(axis=2), "tuned": tuned.mean(axis=2)}
+    values |= {"error": tuned.std(axis=2, ddof=1) / np.sqrt(splits)}
+    return beside_print(values, training)
 
 
 def standardised(samples: np.ndarray) -> np.ndarray:
@@ -295,63 +204,76 @@ def _accuracies(
     network: ResidualNetwork, X: np.ndarray, labels: np.ndarray, training: int
 ) -> np.ndarray:
     """Parts of the images for validation and for tests classified right, shape (2, noises)."""
-    correlation = Correlation(network)
-    Q = correlation(X)
+    Q = Correlation(network)(X)
     classes, y = np.unique(labels, return_inverse=True)
-    targets = np.eye(len(classes))[y] - 1 / len(classes)
-    known, parts = (
-        slice(training),
-        (slice(training, 3 * training // 2), slice(3 * training // 2, None)),
-    )
+    targets = np.eye(len(classes))[y[:training]] - 1 / len(classes)
     # One decomposition serves all noises.
-    values, modes = np.linalg.eigh(Q[known, known])
-    coordinates = modes.T @ targets[known]
-    found = np.empty((2, len(_NOISES)))
+    values, modes = np.linalg.eigh(Q[:training, :training])
+    coordinates = modes.T @ targets
+    parts = slice(training, 3 * training // 2), slice(3 * training // 2, None)
+    accuracies = np.empty((2, len(_NOISES)))
     for j, noise in enumerate(_NOISES):
         weights = modes @ (coordinates / (np.maximum(values, 0.0) + noise)[:, None])
         for i, part in enumerate(parts):
-            guessed = (Q[part, known] @ weights).argmax(axis=1)
-            found[i, j] = (guessed == y[part]).mean()
-    return found
+            guessed = (Q[part, :training] @ weights).argmax(axis=1)
+            accuracies[i, j] = (guessed == y[part]).mean()
+    return accuracies
+
+
+def beside_print(values: Mapping[str, Any], training: int) -> Numbers:
+    """Numbers of `table2` next to those printed in SR, for images that are conditioned on."""
+    L, noises, accuracies, tuned = (
+        values[name] for name in ("depths", "noises", "accuracies", "tuned")
+    )
+    same = training == _PRINTED_IMAGES and "MNIST" in values["name"]
+    missing = np.full((len(SCHEDULES), 2), np.nan)
+    rows = [_PRINTED.get(depth, missing) if same else missing for depth in L]
+    printed = np.swapaxes(np.array(rows, dtype=float), 0, 1) / 100
+    curves = [
+        *(Curve("a", *row) for row in zip(SCHEDULES, [L] * 3, tuned, values["error"], strict=True)),
+        *(
+            Curve("a", f"{schedule}, printed in SR", L, *row.T)
+            for schedule, row in zip(SCHEDULES, printed, strict=True)
+            if np.isfinite(row).all()
+        ),
+        *(
+            Curve("b", f"{schedule}, L = {depth}", noises, accuracies[i, j])
+            for i, schedule in enumerate(SCHEDULES)
+            for j, depth in enumerate(L)
+        ),
+    ]
+    chosen = (
+        rf"{values['name']}, {training} of them known, ReLU, $\sigma_w^2 = 2$, "
+        rf"$\sigma_b = 0$; (b) $L = {', '.join(map(str, L))}$ (darker)"
+    )
+    if np.isfinite(printed[0, -1]).all():
+        # The noise at which the accuracy is that printed.
+        powers = np.log10(noises)
+        drowning = 10 ** float(np.interp(-printed[0, -1, 0], -accuracies[0, -1], powers))
+        chosen += (
+            f"\nunscaled, $L = {L[-1]}$: {100 * tuned[0, -1]:.1f} % here, "
+            f"{100 * printed[0, -1, 0]:.2f} % in SR, which does not state its smallest "
+            rf"$\sigma^2$; it is that here with $\sigma^2 = ${drowning:.1g} K"
+        )
+    return Numbers(curves, chosen, {**values, "printed": printed})
 
 
 @styled
-def draw_table2(numbers: Table2) -> Any:
+def draw_table2(numbers: Numbers) -> Any:
     """(a) The accuracy against depth with the noise tuned, (b) against the noise."""
     figure, axes = panels((3.1, 3.1), 2.7)
+    L, shades = numbers.depths, np.linspace(0.35, 1, len(numbers.depths))
     for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
-        axes[0].errorbar(
-            numbers.depths,
-            100 * numbers.tuned[i],
-            100 * numbers.error[i],
-            fmt="o-",
-            color=colour,
-            markersize=3,
-            label=schedule,
-        )
-        shades = np.linspace(0.35, 1, len(numbers.depths))
+        points: Any = {"fmt": "o-", "color": colour, "markersize": 3, "label": schedule}
+        axes[0].errorbar(L, 100 * numbers.tuned[i], 100 * numbers.error[i], **points)
         for row, alpha in zip(numbers.accuracies[i], shades, strict=True):
             axes[1].semilogx(numbers.noises, 100 * row, color=colour, alpha=alpha)
-        printed = numbers.printed[i]
-        if np.isfinite(printed).any():
-            label = "printed in SR" if i == 0 else None
-            axes[0].errorbar(
-                numbers.depths, *(100 * printed.T), fmt="x", color=colour, capsize=2, label=label
-            )
+        if np.isfinite(numbers.printed[i]).any():
+            points = {"fmt": "x", "color": colour, "capsize": 2}
+            points["label"] = None if i else "printed in SR"
+            axes[0].errorbar(L, *(100 * numbers.printed[i].T), **points)
     axes[0].set(xlabel="depth $L$", ylabel="test accuracy (%)", xscale="log")
     axes[1].set(xlabel=r"noise $\sigma^2 / K$", ylabel="test accuracy (%)")
     axes[0].legend()
-    depths = ", ".join(map(str, numbers.depths))
-    text = (
-        rf"chosen here: {numbers.name}, {numbers.training} of them known, ReLU, $\sigma_w^2 = 2$, "
-        rf"$\sigma_b = 0$; (b) $L = {depths}$ (darker)"
-    )
-    if np.isfinite(numbers.printed[0, -1]).all():
-        ours, theirs = 100 * numbers.tuned[0, -1], 100 * numbers.printed[0, -1, 0]
-        text += (
-            f"\nunscaled, $L = {numbers.depths[-1]}$: {ours:.1f} % here, {theirs:.2f} % in SR, "
-            r"which does not state its smallest $\sigma^2$; it is that here with $\sigma^2 = $"
-            f"{numbers.drowning_noise(0, -1):.1g} K"
-        )
-    note(figure, text)
+    note(figure, numbers.chosen)
     return figure

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fieldtheory import validation
-from fieldtheory.data import load_mnist
-from fieldtheory.figures.parts import Curves, note
+from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.figures.sr_depth import COLOURS, SCHEDULES, stable_networks
 from fieldtheory.figures.sr_regression import standardised
-from fieldtheory.numerics.chunks import ordered_chunks
+from fieldtheory.figures.trainer import Run, Size, trained_in_parts
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import panels, styled
 
 # SR: the rate falls by ten after a half and after three quarters of the steps.
 _PHASES = ((0.5, 1.0), (0.25, 0.1), (0.25, 0.01))
-_CHANCE = 0.1
-
-
-class _Size(NamedTuple):
-    depths: tuple[int, ...] = (10, 50, 100)
-    rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-    width: int = 50
-    images: int = 1000
-    steps: int = 200
-    copies: int = 3
-
-
-_QUICK = _Size((3,), (0.1,), width=10, images=200, steps=8, copies=2)
+_FULL = Size(
+    networks=((10, 50), (50, 50), (100, 50)),
+    images=1000,
+    tested=1000,
+    steps=200,
+    rates=((0.003, 0.01, 0.03, 0.1, 0.3, 1.0),),
+    copies=3,
+)
+_QUICK = Size(((3, 10),), images=200, tested=200, steps=8, rates=((0.1,),), copies=2)
 
 
 def table3(
@@ -39,7 +33,7 @@ def table3(
     jobs: int | None = None,
     directory: str | Path | None = None,
     progress: bool = False,
-) -> Curves:
+) -> Numbers:
     """Accuracy of trained networks against the learning rate, by schedule and depth; needs torch.
 
     Parameters
@@ -52,7 +46,7 @@ def table3(
 
     Returns
     -------
-    Curves
+    Numbers
         A panel for each depth, a curve for each schedule: test accuracies against learning rates,
         means over 3 networks with standard errors, 1/10 where a loss was not finite.
 
@@ -66,57 +60,36 @@ def table3(
     0.1 unscaled ones have 87, 64 and 36 % at 10, 50 and 100 layers, and scaled ones 89 % at all;
     at 0.01 the gap is 0 to 3 %. Unlike in SR, "decreasing" is not better than "uniform".
     """
-    size = _QUICK if quick else _Size()
-    seed = validation.integer("seed", seed, 0)
-    cases = [(n, rate) for L in size.depths for n in stable_networks(L) for rate in size.rates]
-    tasks = [(i, *case, size, seed) for i, case in enumerate(cases)]
-    parts = ordered_chunks(
-        _accuracies, tasks, len(tasks), jobs, "sr.table3", directory=directory,
-        specification={"figure": "sr.table3", "size": size, "seed": seed}, progress=progress,
-    )  # fmt: skip
-    shape = len(size.depths), len(SCHEDULES), len(size.rates), size.copies
-    found = np.reshape([part["accuracies"] for part in parts], shape)
-    mean, error = found.mean(axis=-1), found.std(axis=-1, ddof=1) / size.copies**0.5
-    rates = np.array(size.rates)
-    return Curves(
-        tuple(
-            Curve(f"L = {L}", name, rates, mean[i, j], error[i, j])
-            for i, L in enumerate(size.depths)
-            for j, name in enumerate(SCHEDULES)
+    size = _QUICK if quick else _FULL
+    (rates,) = size.rates
+    copies: int = size.copies or 1
+    phases = [(round(p * size.steps), factor, i) for i, (p, factor) in enumerate(_PHASES)]
+    runs = [
+        Run(
+            net.replace(width=width), {"batch_norm": True, "copies": copies},
+            rate, phases, batch_size=100, momentum=0.9,
         )
-    )
-
-
-def _accuracies(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
-    """Of the copies of a network, trained with one learning rate."""
-    from fieldtheory.training import DivergenceError, torch_module, train
-
-    # isort: split
-    # After it, since that says how to install it.
-    import torch
-
-    index, net, rate, size, seed = task
-    known, images = size.images, load_mnist(range(10), 5000)
-    order = np.random.default_rng(seed).permutation(len(images.samples))[: 2 * known]
-    X, labels = standardised(images.samples[order]), np.asarray(images.labels)[order]
-    net = net.replace(width=size.width, input_dim=X.shape[1])
-    shape: dict[str, Any] = {"outputs": 10, "copies": size.copies, "dtype": "float32"}
-    module = torch_module(net, batch_norm=True, seed=seed, **shape)
-    optimiser = torch.optim.SGD(module.parameters(), lr=rate, momentum=0.9)
-    options: dict[str, Any] = {"loss": "cross_entropy", "batch_size": 100}
-    try:
-        for phase, (part, factor) in enumerate(_PHASES):
-            optimiser.param_groups[0]["lr"] = rate * factor
-            steps = round(part * size.steps)
-            train(module, X[:known], labels[:known], optimiser, steps=steps, seed=phase, **options)
-    except DivergenceError:
-        return index, {"accuracies": np.full(size.copies, _CHANCE)}
-    guessed = module.eval()(X[known:]).argmax(dim=-1).numpy()
-    return index, {"accuracies": (guessed == labels[known:]).mean(axis=-1)}
+        for depth, width in size.networks
+        for net in stable_networks(depth)
+        for rate in rates
+    ]  # fmt: skip
+    parts = trained_in_parts("sr.table3", runs, size, standardised, seed, jobs, directory, progress)
+    chance = np.full(copies, 0.1)
+    values = [part["accuracy"] if np.isfinite(part["loss"]).all() else chance for part in parts]
+    accuracies = np.reshape(values, (len(size.networks), len(SCHEDULES), len(rates), copies))
+    mean, error = accuracies.mean(axis=-1), accuracies.std(axis=-1, ddof=1) / copies**0.5
+    curves = [
+        Curve(f"L = {L}", name, np.array(rates), mean[i, j], error[i, j])
+        for i, (L, _) in enumerate(size.networks)
+        for j, name in enumerate(SCHEDULES)
+    ]
+    width = size.networks[0][1]
+    chosen = f"fully connected with batch normalisation, {width} neurons, {size.images} images"
+    return Numbers(curves, f"{chosen} of MNIST; errors over {copies} networks")
 
 
 @styled
-def draw_table3(numbers: Curves) -> Any:
+def draw_table3(numbers: Numbers) -> Any:
     """The accuracy against the learning rate, a panel for each depth."""
     by_depth = numbers.panels()
     figure, axes = panels((2.5,) * len(by_depth), 2.6)
@@ -128,9 +101,5 @@ def draw_table3(numbers: Curves) -> Any:
         ax.set_title(f"${depth}$", fontsize=9.5, pad=7)
     axes[0].set_ylabel("test accuracy (%)")
     axes[0].legend(loc="lower left")
-    note(
-        figure,
-        "chosen here: fully connected with batch normalisation, 50 neurons, 1000 images of MNIST; "
-        "errors over 3 networks",
-    )
+    note(figure, numbers.chosen)
     return figure

@@ -1,19 +1,14 @@
-"""A figure of narrow networks: both orders of 1/N against simulation.
-
-`orders` computes what is plotted; `draw_orders` draws it.
-"""
+"""A figure of narrow networks: both orders of 1/N against simulation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fieldtheory import validation
-from fieldtheory.figures.parts import in_turn, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, note
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
@@ -22,60 +17,19 @@ from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
 
-_K0, _DEPTH, _SKIP = 0.5, 5, 0.7
-# ρ of every activation.
-_SCALES = {"erf": 1.0, "relu": 0.5}
-_WIDTHS = (4, 8, 16, 32, 64)
-_FIRST, _SECOND, _SIMULATED = "order 1/N", "order 1/N^2", "simulation"
-
-
-@dataclass(frozen=True, eq=False)
-class Orders:
-    """Numbers of `orders`: N (⟨C⟩/C* − 1) and N Var C/C*² of the output kernel.
-
-    Attributes
-    ----------
-    activations : tuple of str, length A
-    widths : ndarray, shape (W,)
-        N of the simulated networks.
-    coefficients : ndarray, shape (A, 2, 2)
-        Of 1 and of 1/N, for the mean and for the variance.
-    simulated, error : ndarray, shape (A, 2, W)
-        The same of finite networks, with its standard error.
-    samples : int
-        Networks of every width.
-    """
-
-    activations: tuple[str, ...]
-    widths: np.ndarray
-    coefficients: np.ndarray
-    simulated: np.ndarray
-    error: np.ndarray
-    samples: int
-
-    def curves(self) -> list[Curve]:
-        """The plotted curves; x is 1/N."""
-        x = np.array([0.0, 1 / self.widths.min()])
-        found = []
-        for i, name in enumerate(self.activations):
-            for k in range(2):
-                panel, (first, second) = "abcd"[2 * i + k], self.coefficients[i, k]
-                points = 1 / self.widths, self.simulated[i, k], self.error[i, k]
-                found += [
-                    Curve(panel, f"{name}, {_FIRST}", x, np.full(2, first)),
-                    Curve(panel, f"{name}, {_SECOND}", x, first + second * x),
-                    Curve(panel, f"{name}, {_SIMULATED}", *points),
-                ]
-        return found
+# ρ of every activation, whose names are here as they are drawn.
+_SCALES = {"erf": 1.0, "ReLU": 0.5}
+_K0 = 0.5
+_NETWORK = ResidualNetwork(depth=5, skip_scale=0.7)
 
 
 def orders(
-    widths: Sequence[int] = _WIDTHS,
+    widths: Sequence[int] = (4, 8, 16, 32, 64),
     samples: int = 20_000,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
-) -> Orders:
+) -> Numbers:
     """Mean and variance of the output kernel of narrow networks, with both orders of 1/N.
 
     Parameters
@@ -92,7 +46,10 @@ def orders(
 
     Returns
     -------
-    Orders
+    Numbers
+        ``widths`` (W,). For both activations, N (⟨C⟩/C* − 1) and N Var C/C*² of the output kernel:
+        ``coefficients`` of 1 and of 1/N, (2, 2, 2), and ``simulated`` with its standard ``error``,
+        (2, 2, W). The curves are over 1/N.
 
     Notes
     -----
@@ -100,73 +57,58 @@ def orders(
     Times N, order 1/N is a constant and order 1/N² a line in 1/N. Control variates keep the errors
     of wide networks as small as those of narrow ones. This takes about twenty seconds.
     """
-    chosen = np.array([validation.integer("widths", N, 2) for N in widths])
+    N = integers("widths", widths, 2)
     networks = [
-        ResidualNetwork(
-            depth=_DEPTH,
-            activation=as_activation(name),
-            skip_scale=_SKIP,
-            branch_scale=scale,
-        )
+        _NETWORK.replace(activation=as_activation(name.lower()), branch_scale=scale)
         for name, scale in _SCALES.items()
     ]
+    options: Any = {"samples": samples, "seed": seed, "jobs": jobs}
+    options["variance_reduction"] = "control_variate"
     parts = [
-        partial(
-            simulate,
-            net.replace(width=int(N)),
-            _K0,
-            samples=samples,
-            seed=seed,
-            variance_reduction="control_variate",
-            jobs=jobs,
-        )
+        partial(simulate, net.replace(width=width), _K0, **options)
         for net in networks
-        for N in chosen
+        for width in N.tolist()
     ]
-    drawn = iter(in_turn(parts, "width.orders", progress))
-    coefficients, simulated, errors = [], [], []
-    for net in networks:
-        C, found = _coefficients(net)
-        values = [_of_output(next(drawn), C) for _ in chosen]
-        coefficients.append(found)
-        simulated.append(np.transpose([value for value, _ in values]))
-        errors.append(np.transpose([error for _, error in values]))
-    return Orders(
-        tuple(_SCALES),
-        chosen,
-        np.array(coefficients),
-        np.array(simulated),
-        np.array(errors),
-        samples,
+    ensembles = iter(in_turn(parts, "width.orders", progress))
+    theory = [_coefficients(net) for net in networks]
+    coefficients = np.array([rows for _, rows in theory])
+    rows = [[_of_output(next(ensembles), C) for _ in N] for C, _ in theory]
+    # Axes: activation, width, (values, errors), (mean, variance).
+    simulated, error = np.transpose(rows, (2, 0, 3, 1))
+    x, curves = np.array([0.0, 1 / N.min()]), []
+    for panel, (i, k) in zip("abcd", np.ndindex(2, 2), strict=True):
+        name, (first, second) = networks[i].activation.name, coefficients[i, k]
+        points = 1 / N, simulated[i, k], error[i, k]
+        curves += [
+            Curve(panel, f"{name}, order 1/N", x, np.full(2, first)),
+            Curve(panel, f"{name}, order 1/N^2", x, first + second * x),
+            Curve(panel, f"{name}, simulation", *points),
+        ]
+    scales = ", ".join(rf"$\rho = {scale:g}$ for {name}" for name, scale in _SCALES.items())
+    chosen = (
+        rf"output kernel, $L = {_NETWORK.depth}$, $K^{{(0)}} = {_K0:g}$, $\gamma = 0.7$, {scales}; "
+        f"{samples} networks, two standard errors; "
+        "of ReLU order $1/N^2$ does not hold at $N = 4$ and 8"
     )
+    values = {"widths": N, "coefficients": coefficients, "simulated": simulated, "error": error}
+    return Numbers(curves, chosen, values)
 
 
 @styled
-def draw_orders(numbers: Orders) -> Any:
+def draw_orders(numbers: Numbers) -> Any:
     """Mean and variance over 1/N for each activation, with bars of two standard errors."""
     figure, axes = panels((2.3,) * 4, 2.5)
     names = r"$N\,(\langle C\rangle / C_* - 1)$", r"$N\,\mathrm{Var}\,C / C_*^2$"
-    titles = {"erf": "erf", "relu": "ReLU"}
-    for curve in numbers.curves():
-        i = "abcd".index(curve.panel)
-        ax, (name, kind) = axes[i], curve.label.split(", ")
-        if curve.error is not None:
-            points = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
-            ax.errorbar(curve.x, curve.y, 2 * curve.error, label=kind, **points)
-            ax.set_title(f"({curve.panel})  {titles[name]}", loc="left", fontsize=9.5)
-            ax.set(xlabel=r"$1/N$", ylabel=names[i % 2])
-        elif kind == _FIRST:
-            ax.plot(curve.x, curve.y, "--", color=ORANGE, label="order $1/N$")
-        else:
-            ax.plot(curve.x, curve.y, color=BLUE, label="order $1/N^2$")
+    content = zip(axes, 2 * names, numbers.panels().items(), np.repeat([*_SCALES], 2), strict=True)
+    for ax, quantity, (panel, (first, second, points)), name in content:
+        ax.plot(first.x, first.y, "--", color=ORANGE, label="order $1/N$")
+        ax.plot(second.x, second.y, color=BLUE, label="order $1/N^2$")
+        look: Any = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
+        ax.errorbar(points.x, points.y, 2 * np.asarray(points.error), label="simulation", **look)
+        ax.set_title(f"({panel})  {name}", loc="left", fontsize=9.5)
+        ax.set(xlabel=r"$1/N$", ylabel=quantity)
     axes[3].legend(loc="upper left")
-    scales = ", ".join(rf"$\rho = {scale:g}$ for {titles[n]}" for n, scale in _SCALES.items())
-    note(
-        figure,
-        rf"chosen here: output kernel, $L = {_DEPTH}$, $K^{{(0)}} = {_K0:g}$, "
-        rf"$\gamma = {_SKIP:g}$, {scales}; {numbers.samples} networks, two standard errors; "
-        "of ReLU order $1/N^2$ does not hold at $N = 4$ and 8",
-    )
+    note(figure, numbers.chosen)
     return figure
 
 
@@ -180,9 +122,9 @@ def _coefficients(network: ResidualNetwork) -> tuple[float, np.ndarray]:
     return C, np.array([mean, variance])
 
 
-def _of_output(ensemble: Ensemble, C: float) -> tuple[list[float], list[float]]:
-    """N (⟨C⟩/C* − 1) and N Var C/C*² of the output, and their standard errors."""
+def _of_output(ensemble: Ensemble, C: float) -> np.ndarray:
+    """N (⟨C⟩/C* − 1) and N Var C/C*² of the output, and their standard errors, (2, 2)."""
     N = ensemble.network.width
     values = N * (ensemble.mean[-1] / C - 1), N * ensemble.covariance[-1, -1] / C**2
     errors = N * ensemble.mean_error[-1] / C, N * ensemble.covariance_error[-1, -1] / C**2
-    return [float(v) for v in values], [float(e) for e in errors]
+    return np.array([values, errors])

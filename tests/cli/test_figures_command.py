@@ -114,7 +114,7 @@ class TestInterrupted:
         arguments = ("figures", "pf.fig4", "-o", tmp_path, "-n", 20)
         found = call(*arguments)
         parts = tmp_path / ".pf.fig4.parts"
-        assert found.exit_code == 130 and stopped[0].samples == 200
+        assert found.exit_code == 130 and "200 functions" in stopped[0].chosen
         assert f"Finished parts are in {parts}" in found.stderr.replace("\n", "")
         assert len(list(parts.glob("*.npz"))) >= 4
         monkeypatch.setattr(pf, "fig4", small)

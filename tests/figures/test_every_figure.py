@@ -1,14 +1,18 @@
-"""What all figures have in common: a bar that counts, and a line of what is chosen here."""
+"""What all figures have in common: bars, the line of what is chosen, curves that are drawn."""
 
 import re
+from functools import cache
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import fieldtheory as ft
 from fieldtheory.cli.figures_command import FIGURES
 from fieldtheory.data import load_mnist
-from fieldtheory.figures.parts import in_turn
+from fieldtheory.figures import f25, learning, pf, sr, width
+from fieldtheory.figures.parts import Numbers, in_turn
+from fieldtheory.plotting.curves import Curve
 
 SIMULATED = {"depth": 2, "samples": 20, "inputs": 2}
 SMALL = {
@@ -43,6 +47,62 @@ SMALL = {
     "sr.width": {"depths": (2, 3), "samples": 20},
     "width.orders": {"widths": (4, 8), "samples": 20},
 }
+# Curves that are in the csv file alone, or drawn at some of their points, as a line across the
+# panel, as densities, or divided by the largest entry.
+NOT_LINES = {
+    "f23.fig2": "a FFNet, fixed point",
+    "f25.fig2": "a FFNet, fixed point",
+    "f25.fig7": "c.*",
+    "learning.scaling": "(readout|evidence_error|misclassified_nngp|expansion_ratio) .*",
+    "pdlt.closure": ". simulation",
+    "pf.fig2": "a .*",
+}
+# A curve, and the value that it is.
+CURVES = {
+    ("f23.fig1", "b", "phi"): ("activation",),
+    ("f23.fig4", "a", "L = 3"): ("response", 1),
+    ("f23.fig4", "b", "F23 (8)"): ("curve_printed",),
+    ("f23.fig5", "c", "sigma_w^2 = 1.25"): ("weight_rescaled", 1),
+    ("f23.fig5", "d", "sigma_b^2 = 0.06"): ("bias_response", 1),
+    ("f25.fig1", "d", "marked"): ("output_response",),
+    ("f25.fig2", "a", "FFNet, theory"): ("kernels", 1),
+    ("f25.fig2", "a", "ResNet, simulation"): ("simulated_kernels", 0),
+    ("f25.fig2", "b", "FFNet, simulation"): ("simulated_response", 1),
+    ("f25.fig3", "b", "rho = 0.3"): ("response", 1),
+    ("f25.fig4", "b", "L = 3"): ("response", 1, 1),
+    ("f25.fig4", "a", "maxima"): ("maxima", 0),
+    ("f25.fig4", "c", "off-diagonal"): ("scaling", 1),
+    ("f25.fig5", "b", "weight variance 1.25"): ("by_weight_variance", 1, 0),
+    ("f25.fig5", "a", "bias variance 0"): ("by_bias_variance", 0, 0),
+    ("f25.fig6", "b", "alpha = 2"): ("matrices", 1, 1),
+    ("f25.fig9", "a", "alpha = 1"): ("matrices", 0, 0),
+    ("learning.scaling", "alignment", "digits, L = 2"): ("alignment", 1, 0),
+    ("pf.fig1", "ReLU", "quantile 95 %, simulation"): ("quantiles", 1, 2),
+    ("pf.fig2", "c", "limit"): ("density", 1),
+    ("pf.fig3", "swish, L = 3, D = 5", "draw 1"): ("draws", 1, 0),
+    ("pf.fig4", "diffusion, swish, theory", "z = 2"): ("theory", 1, 1),
+    ("sr.fig1", "a", "decreasing, NTK"): ("tangent_kernels", 1),
+    ("sr.fig2", "b", "uniform, L = 3"): ("eigenvalues", 1, 2, 1),
+    ("sr.fig3", "b", "decreasing"): ("mean", 1),
+    ("sr.gradients", "a", "uniform, bound"): ("bounds", 2),
+    ("sr.table2", "b", "unscaled, L = 2"): ("accuracies", 0, 0),
+    ("sr.width", "a", "unscaled, simulation"): ("simulated", 0),
+    ("width.orders", "d", "relu, simulation"): ("simulated", 1, 1),
+}
+
+
+def functions(name):
+    """The function that computes a figure, and the one that draws it."""
+    if "quick" in SMALL[name]:
+        pytest.importorskip("torch", reason="torch is not installed")
+    paper, figure = name.split(".")
+    module = import_module(f"fieldtheory.figures.{paper}")
+    return getattr(module, figure), getattr(module, f"draw_{figure}")
+
+
+@cache
+def small(name):
+    return functions(name)[0](**SMALL[name])
 
 
 def test_every_figure_is_here():
@@ -52,21 +112,67 @@ def test_every_figure_is_here():
 @pytest.mark.parametrize("name", SMALL)
 def test_progress_is_shown_on_stderr_if_wanted(name, capsys, monkeypatch):
     monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
-    if "quick" in SMALL[name]:
-        pytest.importorskip("torch", reason="torch is not installed")
-    paper, figure = name.split(".")
-    module = import_module(f"fieldtheory.figures.{paper}")
-    compute = getattr(module, figure)
-    compute(**SMALL[name])
+    compute, draw = functions(name)
+    small(name)
     assert capsys.readouterr().err == ""
     numbers = compute(**SMALL[name], progress=True)
+    assert type(numbers) is Numbers
     shown = capsys.readouterr().err
     assert re.search(r"\b(\d+) of \1\n", shown) and any(
         word in shown for word in ("simulate", "fig", name)
     )
-    drawn = getattr(module, f"draw_{figure}")(numbers)
     # The caption of F25 Fig. 4 leaves nothing open.
-    assert drawn.get_supxlabel().startswith("chosen here: ") == (name != "f25.fig4")
+    assert draw(numbers).get_supxlabel().startswith("chosen here: ") == (name != "f25.fig4")
+
+
+def drawn_rows(figure):
+    """Values of all lines, points of scatters, and rows of images and meshes."""
+    for ax in figure.axes:
+        yield from (line.get_ydata() for line in ax.lines)
+        for image in (*ax.images, *ax.collections):
+            values = image.get_array()
+            if hasattr(image, "get_coordinates"):
+                yield from np.reshape(values, np.subtract(image.get_coordinates().shape[:2], 1))
+            elif image in ax.images:
+                yield from values
+            elif hasattr(image, "get_offsets"):
+                yield image.get_offsets()[:, 1]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_curves_are_drawn(name):
+    numbers = small(name)
+    rows = [np.ravel(row) for row in drawn_rows(functions(name)[1](numbers))]
+    points = {float(row[0]) for row in rows if len(row) == 1}
+    for curve in numbers.curves():
+        if re.fullmatch(NOT_LINES.get(name, ""), f"{curve.panel} {curve.label}"):
+            continue
+        same = [row for row in rows if len(row) == len(curve.y)]
+        # Some are drawn in per cent.
+        assert any(
+            np.allclose(row, factor * curve.y, rtol=1e-12, atol=0, equal_nan=True)
+            for row in same
+            for factor in (1, 100)
+        ) or points >= set(curve.y.tolist()), (curve.panel, curve.label)
+
+
+@pytest.mark.parametrize(("curve", "value"), CURVES.items(), ids=map(" ".join, CURVES))
+def test_curves_are_the_values(curve, value):
+    name, panel, label = curve
+    numbers = small(name)
+    (row,) = [each.y for each in numbers.panels()[panel] if each.label == label]
+    key, *index = value
+    expected = numbers.values[key]
+    for i in index:
+        expected = expected[i]
+    np.testing.assert_array_equal(row, expected)
+
+
+def test_values_are_attributes_and_errors_name_them():
+    numbers = Numbers([Curve("a", "p", np.arange(2), np.arange(2))], values={"response": 1.5})
+    assert numbers.response == 1.5 and "response" in dir(numbers) and "curves" in dir(numbers)
+    with pytest.raises(AttributeError, match="numbers of the figure are response, got 'chi'"):
+        numbers.chi  # noqa: B018
 
 
 def test_parts_are_computed_in_their_order(capsys, monkeypatch):
@@ -76,3 +182,35 @@ def test_parts_are_computed_in_their_order(capsys, monkeypatch):
     assert in_turn(parts, "squares", progress=True) == [0, 1, 4, 9]
     assert done == [0, 1, 2, 3]
     assert "squares" in capsys.readouterr().err
+
+
+REFUSED = [
+    (f25.fig1, {"factors": (1.5, 2.0)}, "factors must hold one below and one above 1"),
+    (f25.fig1, {"factors": (0.5, 0.9)}, "factors must hold one below and one above 1"),
+    (f25.fig1, {"factors": (0.0, 2.0)}, "factors must hold one below and one above 1"),
+    (f25.fig2, {"inputs": 1}, "inputs must be an integer >= 2, got 1"),
+    (f25.fig2, {"samples": 3, "inputs": 2}, "samples must be an integer >= 20"),
+    (f25.fig2, {"seed": -1}, "seed must be an integer >= 0, got -1"),
+    (f25.fig2, {"depth": 0}, "depth must be an integer >= 1, got 0"),
+    (f25.fig4, {"depths": (10,)}, "depths must hold at least two different depths"),
+    (f25.fig4, {"depths": (10, 10)}, "depths must hold at least two different depths"),
+    (f25.fig4, {"depths": (0, 10)}, "depths must be an integer >= 1, got 0"),
+    (f25.fig5, {"depths": (0,)}, "depths must be an integer >= 1"),
+    (f25.fig5, {"depths": ()}, "depths must hold at least one depth"),
+    (f25.fig5, {"depths": (3,), "weight_variances": (-1.0,)}, "weight_variance must be"),
+    (f25.fig5, {"depths": (3,), "bias_variances": (np.nan,)}, "bias_variances must be finite"),
+    (f25.fig6, {"count": 5}, "count must be a multiple of 2"),
+    (learning.scaling, {"depths": (0,)}, "depths must be an integer >= 1, got 0"),
+    (learning.scaling, {"multiples": (0.0,)}, "multiples must be"),
+    (learning.scaling, {"training": 300, "tested": 100}, r"at most 356, got 400"),
+    (learning.scaling, {"depths": (2,), "noise_variance": 0.0}, "noise_variance must be"),
+    (pf.fig4, {"points": 5}, "points must be even, got 5"),
+    (sr.table2, {"training": 9, "dataset": load_mnist(count=20)}, "at most 8 for 20 images, got 9"),
+    (width.orders, {"widths": (4, 1)}, "widths must be an integer >= 2, got 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("compute", "arguments", "message"), REFUSED)
+def test_bad_input(compute, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compute(**arguments)

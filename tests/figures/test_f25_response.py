@@ -1,7 +1,8 @@
-"""F25 Figs. 3 and 4: the numbers against captions and theory, and their drawing."""
+"""F25 Figs. 1, 3 and 4: the numbers against captions and theory, and the sketch."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fieldtheory as ft
 from fieldtheory.figures import f25
@@ -10,8 +11,67 @@ PAIR = np.array([[0.05, 0.03], [0.03, 0.05]])
 
 
 @pytest.fixture(scope="module")
+def fig1():
+    return f25.fig1()
+
+
+@pytest.fixture(scope="module")
 def fig4():
     return f25.fig4()
+
+
+def test_the_middle_scaling_is_the_optimum(fig1):
+    best = ft.optimal_scaling(ft.ResidualNetwork(depth=20), 0.05)
+    np.testing.assert_allclose(fig1.branch_scales, best * np.array([0.25, 1, 4]), rtol=1e-14)
+    assert fig1.output_response[1] > fig1.curve_response.max() * (1 - 1e-12)
+    top = fig1.curve_response.argmax()
+    assert abs(fig1.curve_scales[top] - best) < np.diff(fig1.curve_scales)[0]
+
+
+def test_signals_are_normal_with_the_variances_of_the_last_layer(fig1):
+    for rho, density in zip(fig1.branch_scales, fig1.density, strict=True):
+        net = ft.ResidualNetwork(depth=20, branch_scale=float(rho))
+        deviation = np.sqrt(ft.solve(net, 0.05).kernels[20])
+        np.testing.assert_allclose(density, stats.norm.pdf(fig1.signal, scale=deviation))
+
+
+def test_small_scalings_stay_in_the_dynamic_range_and_large_ones_leave_it(fig1):
+    inside = np.abs(fig1.signal) <= 0.5
+    step = np.diff(fig1.signal)[0]
+    share = fig1.density[:, inside].sum(axis=1) * step
+    # At the optimum about one standard deviation fits.
+    assert share[0] > 0.95 and share[2] < 0.2
+    assert share[1] == pytest.approx(0.68, abs=0.03)
+
+
+def test_response_of_the_layers_grows_with_the_scaling(fig1):
+    assert (np.diff(fig1.response, axis=1) > 0).all()
+    assert (np.diff(fig1.response[:, 1:], axis=0) > 0).all()
+
+
+def test_response_of_the_output_is_limited_on_both_sides(fig1):
+    assert fig1.output_response[1] > 1.3 * fig1.output_response[[0, 2]].max()
+    rising = np.diff(fig1.curve_response) > 0
+    assert (rising == (np.arange(len(rising)) < fig1.curve_response.argmax())).all()
+
+
+def test_panels_are_those_printed(fig1):
+    figure = f25.draw_fig1(fig1)
+    sketch, signal, response, output, _ = figure.axes
+    assert sketch.texts[-1].get_text() == "(a)"
+    assert [ax.get_title(loc="left") for ax in (signal, response, output)] == ["(b)", "(c)", "(d)"]
+    assert "L = 20" in figure.get_supxlabel() and "K^{(0)} = 0.05" in figure.get_supxlabel()
+
+
+def test_sketch_has_the_symbols_of_the_network(fig1):
+    written = {text.get_text() for text in f25.draw_fig1(fig1).axes[0].texts}
+    one_each = ("$x$", "$h^{(0)}$", "$h^{(l-1)}$", "$f^{(l)}$", "$h^{(l)}$", "$h^{(L)}$", "$y$")
+    assert {*one_each, r"$\phi$", "$W^{(l)}, b^{(l)}$", r"$\rho$", "$+$"} <= written
+    weights = {text for text in written if "mathrm{in}" in text or "mathrm{out}" in text}
+    assert weights == {
+        rf"$W^{{\mathrm{{{end}}}}}, b^{{\mathrm{{{end}}}}}$" for end in ("in", "out")
+    }
+    assert any("skip connection" in text and r"\gamma" in text for text in written)
 
 
 class TestFig3:
@@ -75,27 +135,3 @@ class TestFig4:
         assert (abs(slope + 0.5)[:, -1] < abs(slope + 0.5)[:, 0]).all()
         assert fig4.scaling_depths[[0, -1]].tolist() == [10, 200]
         np.testing.assert_array_equal(fig4.scaling[:, [0, -1]], fig4.optima[:, [0, -1]])
-
-    @pytest.mark.parametrize("depths", [(10,), (10, 10), (0, 10)])
-    def test_refuses_depths(self, depths):
-        with pytest.raises(ValueError, match="depths"):
-            f25.fig4(depths=depths)
-
-    def test_curves_are_the_numbers(self, fig4):
-        curves = {(curve.panel, curve.label): curve for curve in fig4.curves()}
-        assert len(curves) == 2 * (4 + 1) + 2
-        curve = curves["b", "L = 100"]
-        np.testing.assert_array_equal(curve.x, fig4.branch_scales[1])
-        np.testing.assert_array_equal(curve.y, fig4.response[1, 2])
-        np.testing.assert_array_equal(curves["a", "maxima"].x, fig4.optima[0])
-        np.testing.assert_array_equal(curves["a", "maxima"].y, fig4.maxima[0])
-        np.testing.assert_array_equal(curves["c", "off-diagonal"].y, fig4.scaling[1])
-
-    def test_lines_are_the_numbers(self, fig4):
-        figure = f25.draw_fig4(fig4)
-        curves = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 1]
-        for curve, values in zip(curves, fig4.response[0], strict=True):
-            np.testing.assert_array_equal(curve.get_ydata(), values)
-        marks = [line for line in figure.axes[1].lines if len(np.ravel(line.get_xdata())) == 1]
-        found = [float(np.ravel(mark.get_xdata())[0]) for mark in marks]
-        np.testing.assert_array_equal(found, fig4.optima[1])

@@ -1,4 +1,4 @@
-"""The figure of learning: its numbers by another route, what they say, and what is drawn."""
+"""The figure of learning: its numbers by another route, and what they say."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_infinite_width(found):
             "evidence_nngp": evidence(A, labels),
         }
         for name, value in expected.items():
-            np.testing.assert_allclose(getattr(found, name)[1, 0, j], value, rtol=1e-7)
+            np.testing.assert_allclose(found.values[name][1, 0, j], value, rtol=1e-7)
         for factor in (0.97, 1.03):
             assert evidence(factor * C[:P, :P] + NOISE * np.eye(P), labels) < evidence(A, labels)
         hidden = C[:P, :P] / found.readout[1, 0, j] + NOISE * np.eye(P)
@@ -85,7 +85,7 @@ def test_order_one_over_N(found):
     centring = np.eye(P) - 1 / P
     for kernel, name in ((C, "alignment"), (C - learned, "alignment_prior")):
         size = P * np.linalg.norm(centring @ kernel @ centring)
-        np.testing.assert_allclose(getattr(found, name)[1, 0, 1], y[:P] @ kernel @ y[:P] / size)
+        np.testing.assert_allclose(found.values[name][1, 0, 1], y[:P] @ kernel @ y[:P] / size)
 
 
 def test_optima_of_pairs_are_means_over_covariances(found):
@@ -105,31 +105,3 @@ def test_the_optimum_of_the_prior_is_not_that_of_learning():
     assert (found.squared_error_nngp[:, 0].argmin(axis=1) == [3, 3]).all()
     assert (np.diff(found.kernel_shift) > 0).all()
     assert (found.expansion_ratio < 0.3).all()
-
-
-def test_drawing(found):
-    figure = learning.draw_scaling(found)
-    assert len(figure.axes) == 4
-    for ax, name in zip(
-        figure.axes, ("evidence", "squared_error", "kernel_shift", "alignment"), strict=True
-    ):
-        lines = [line for line in ax.lines if line.get_label().startswith(("MNIST", "digits"))]
-        shown = [line.get_ydata() for line in lines]
-        np.testing.assert_array_equal(shown, getattr(found, name)[:, 0])
-    curves = {(curve.panel, curve.label): curve for curve in found.curves()}
-    assert len(curves) == 12 * 2
-    np.testing.assert_array_equal(curves["alignment", "digits, L = 3"].y, found.alignment[1, 0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"depths": (0,)}, "depths must be an integer >= 1, got 0"),
-        ({"multiples": (0.0,)}, "multiples must be"),
-        ({"training": 300, "tested": 100}, r"training \+ tested must be at most 356, got 400"),
-        ({"depths": (2,), "noise_variance": 0.0}, "noise_variance must be"),
-    ],
-)
-def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        learning.scaling(**arguments)

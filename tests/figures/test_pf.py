@@ -10,20 +10,18 @@ from fieldtheory.figures import pf, pf_edge
 
 
 def test_functions_on_the_edge_of_chaos():
-    found = pf.fig1(depth=40, width=40, samples=50)
-    tanh, relu = found.functions
+    numbers = pf.fig1(depth=40, width=40, samples=50)
+    (tanh, relu), (tanh_wide, relu_wide) = numbers.draws, numbers.wide
     # Functions of tanh networks vary little beside how they differ from each other.
-    assert np.ptp(tanh.draws, axis=1).mean() < 0.4 * (tanh.wide[2] - tanh.wide[0]).min()
-    assert np.ptp(tanh.wide, axis=1).max() < 0.05
+    assert np.ptp(tanh, axis=1).mean() < 0.4 * (tanh_wide[2] - tanh_wide[0]).min()
+    assert np.ptp(tanh_wide, axis=1).max() < 0.05
     # Those of ReLU are two straight lines.
-    left, right = relu.draws[:, relu.z <= 0], relu.draws[:, relu.z >= 0]
-    for lines in (left, right):
+    for lines in (relu[:, numbers.z <= 0], relu[:, numbers.z >= 0]):
         assert np.abs(np.diff(lines, 2, axis=1)).max() < 1e-12
-    assert relu.wide[2] == pytest.approx(1.6448536 * np.sqrt(2) * np.abs(relu.at), rel=1e-6)
-    figure = pf.draw_fig1(found)
-    assert [ax.get_title() for ax in figure.axes] == ["tanh", "ReLU"]
+    assert relu_wide[2] == pytest.approx(1.6448536 * np.sqrt(2) * np.abs(numbers.at), rel=1e-6)
+    figure = pf.draw_fig1(numbers)
+    assert [ax.get_title() for ax in figure.axes] == ["tanh", "ReLU"] == numbers.titles
     assert len(figure.axes[0].lines) == 5 + 3 + 3
-    assert {curve.panel for curve in found.curves()} == {"tanh", "ReLU"}
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -88,21 +86,19 @@ def test_network_and_diffusion_have_one_law():
     figure = pf.draw_fig2(found)
     shown = figure.axes[1].texts[0].get_text()
     assert f"KS to SDE: {found.beside.statistic[0]:.4f}" in shown
-    panels = [curve.panel for curve in found.curves()]
-    assert panels == ["a"] * 2 + ["b"] * 3 + ["c"] * 3
-    x, density = found.axis(1), found.density(1)
+    assert [curve.panel for curve in found.curves()] == [*"aabbbccc"]
+    x, density = found.at[1], found.density[1]
     assert density.sum() * (x[1] - x[0]) == pytest.approx(1, abs=1e-4)
 
 
 def test_functions_of_the_diffusions_keep_their_input():
-    found = pf.fig3(sizes=((10, 30),), samples=300)
-    assert [each.title.split(",")[0] for each in found.functions] == ["tanh", "swish"]
-    for functions in found.functions[:1]:
-        # Standard errors of quantiles of 300 draws are about a tenth of the standard deviation.
-        spread = (functions.wide[2] - functions.wide[0]) / 3.29
-        assert (np.abs(functions.quantiles - functions.wide) < 0.5 * spread).all()
-        assert np.ptp(functions.quantiles[1]) > 2
-    figure = pf.draw_fig3(found)
+    numbers = pf.fig3(sizes=((10, 30),), samples=300)
+    assert [title.split(",")[0] for title in numbers.titles] == ["tanh", "swish"]
+    quantiles, wide = numbers.quantiles[0], numbers.wide[0]
+    # Standard errors of quantiles of 300 draws are about a tenth of the standard deviation.
+    spread = (wide[2] - wide[0]) / 3.29
+    assert (np.abs(quantiles - wide) < 0.5 * spread).all() and np.ptp(quantiles[1]) > 2
+    figure = pf.draw_fig3(numbers)
     assert len(figure.axes) == 2 and figure.axes[1].get_title().startswith("swish")
 
 
@@ -123,8 +119,3 @@ def test_correlations_of_simulated_networks_are_those_of_the_theory():
     figure = pf.draw_fig4(found)
     assert figure.axes[2].texts[0].get_text() == f"lowest: {found.theory[2].min():.4g}"
     assert len(found.curves()) == 4 * 16
-
-
-def test_correlations_have_no_input_zero():
-    with pytest.raises(ValueError, match="points must be even, got 5"):
-        pf.fig4(points=5)
