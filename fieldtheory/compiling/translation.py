@@ -7,7 +7,7 @@ Here it is decided how each average is evaluated; `lambdify` takes the value of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -27,12 +27,12 @@ from fieldtheory.averages.nodes.float_forms import (
     NUMPY,
     evaluated,
     holds_for_parallel,
-    keeps_digits,
     stable,
     with_determinants,
     with_tails,
 )
 from fieldtheory.averages.nodes.gaussian import without_deltas
+from fieldtheory.averages.nodes.rounding import LIMIT, ClosedForm, Guarded, relative
 from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
 
@@ -43,7 +43,8 @@ _FAR, _DEGREE = 1000, 20
 # The least number of float64.
 _LEAST = np.finfo(float).smallest_subnormal
 _SINGULAR = ("δ-functions integrated",)
-_CANCELS = "elementary integrals of every term, with mpmath: the terms cancel in float64"
+_CANCELS = "elementary integrals of every term, with mpmath: the terms cancel"
+_GUARDED = "elementary integrals of every term; integrals where their rounding exceeds 1e-12"
 
 
 class Decision(NamedTuple):
@@ -55,13 +56,16 @@ class Decision(NamedTuple):
         A closed form, or averages that are left to integrate.
     notes : tuple of str
         What was done to the average.
-    digits : bool
-        Whether terms of the closed form cancel, so that it takes more digits.
+    exact : sympy.Expr, optional
+        The closed form as it was found, which more digits take.
+    certain : bool
+        Whether its terms cancel nowhere.
     """
 
     value: sp.Expr
     notes: tuple[str, ...] = ()
-    digits: bool = False
+    exact: sp.Expr | None = None
+    certain: bool = True
 
 
 class Resolution(NamedTuple):
@@ -133,11 +137,31 @@ def for_backend(backend: str) -> Callable[[AverageNode, dict[str, Callable]], sp
     return lambda node, functions: resolve(node, backend, functions).value
 
 
+def closed(expression: Any, exact: bool = False) -> Any:
+    """Expressions, in lists or alone, with their averages in closed form where there is one.
+
+    Parameters
+    ----------
+    expression : sympy.Expr or (nested) list of them
+    exact : bool
+        Whether forms are those of mpmath, else of float64.
+    """
+
+    def form(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
+        named, symbols = _in_symbols(node)
+        if not isinstance(named, AverageNode):
+            return closed(named, exact).xreplace(symbols)
+        decision = _decision(named, "numpy")
+        if decision.exact is None:
+            return node
+        return (decision.exact if exact else decision.value).xreplace(symbols)
+
+    return translate(expression, form)[0]
+
+
 @lru_cache(maxsize=64)
 def is_closed(expression: sp.Expr) -> bool:
-    """Whether NumPy computes an expression by closed forms alone.
-
-    Those of jumps and kinks that cancel are left out: averages of slopes are faster.
+    """Whether an expression is made of closed forms alone.
 
     Examples
     --------
@@ -145,13 +169,7 @@ def is_closed(expression: sp.Expr) -> bool:
     >>> [is_closed(GaussianAverage(phi(x) ** 2, x, 1)) for phi in (sp.erf, sp.tanh)]
     [True, False]
     """
-
-    def form(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
-        named, _ = _in_symbols(node)
-        decision = _decision(named, "numpy") if isinstance(named, AverageNode) else Decision(named)
-        return node if decision.digits and node.has(sp.DiracDelta) else decision.value
-
-    return not translate(expression, form)[0].has(AverageNode)
+    return not closed(expression).has(AverageNode)
 
 
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
@@ -185,56 +203,60 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
         return inner._replace(value=inner.value.xreplace(symbols))
     decision = _decision(node, backend)
     value: sp.Expr = decision.value
-    integrals: list[tuple[AverageNode, Rule]] = []
-    if decision.digits:
-        arguments = sorted(value.free_symbols, key=sp.default_sort_key)
-        rule = Rule(CLOSED_FORM, _CANCELS, evaluated(value, arguments, backend))
-        integrals.append((node, rule))
+    rules: list[tuple[AverageNode, Rule]] = []
+    if not decision.certain:
+        rule, arguments = _guarded(node, decision, backend)
+        rules.append((node, rule))
         value = call(rule.function, arguments, functions)
 
     def integrated(left: AverageNode) -> sp.Expr:
         rule, call = integral(left, backend, functions)
-        integrals.append((left, rule))
+        rules.append((left, rule))
         return call
 
     value = value.replace(lambda e: isinstance(e, AverageNode), integrated)
-    if integrals or value.has(DENSITY):
+    if (rules and decision.certain) or value.has(DENSITY):
         value = with_determinants(value, node.covariance)
     if value.has(DENSITY):
         arguments = sorted(value.free_symbols, key=sp.default_sort_key)
         value = call(_of_densities(value, arguments, backend, functions), arguments, functions)
-    return Resolution(value.xreplace(symbols), tuple(integrals), decision.notes)
+    return Resolution(value.xreplace(symbols), tuple(rules), decision.notes)
 
 
 @lru_cache(maxsize=512)
 def _decision(node: AverageNode, backend: str) -> Decision:
-    """The closed form if there is one and it does not cancel, else what is left to integrate.
+    """The closed form if there is one, else what is left to integrate.
 
-    A closed form that cancels takes more digits where the functions grow exponentially, so that
-    panels do not end, and where nothing is left to integrate after the δ-functions. One that
-    δ-functions leave is also not taken if it is 0/0 for parallel signals.
+    With mpmath a closed form that cancels is left to integrals where these have the digits. One
+    that δ-functions leave is not taken if it is 0/0 for parallel signals.
     """
     singular = any(F.has(sp.DiracDelta) for F in node.functions)
     closed = node.doit(deltas=False) if _may_have_closed_form(node) else node
     if backend == "mpmath" and closed.has(sp.erf):
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
         closed = node
-    is_limit = not closed.has(AverageNode)
-    if is_limit:
-        decision = _of_closed_form(closed, node, backend)
-        is_limit = not singular or _is_limit(closed, decision.value, node, backend)
-        if is_limit and not decision.digits:
-            return decision._replace(notes=(*(_SINGULAR if singular else ()), *decision.notes))
-        if any(map(_grows, node.functions)) or (backend == "mpmath" and not singular):
-            return Decision(closed, digits=True)
+    if not closed.has(AverageNode):
+        decision = _of_closed_form(closed, node, backend, _SINGULAR if singular else ())
+        if not singular or grows(node) or _is_limit(closed, decision.value, node, backend):
+            return decision
     if not singular:
         return Decision(node)
     parts = node.rewrite(GaussianAverage).replace(
         lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
     )
-    if parts.has(AverageNode) or not is_limit:
-        return Decision(parts, () if parts.has(sp.DiracDelta) else _SINGULAR)
-    return decision._replace(notes=_SINGULAR)
+    return Decision(parts, () if parts.has(sp.DiracDelta) else _SINGULAR)
+
+
+def _of_closed_form(
+    closed: sp.Expr, node: AverageNode, backend: str, notes: tuple[str, ...]
+) -> Decision:
+    if backend == "mpmath":
+        is_difference = isinstance(node, ConnectedCorrelator)
+        is_difference &= not closed.is_polynomial(*_entries(node.covariance))
+        return Decision(closed, notes, closed, not is_difference)
+    form = stable(closed, node.covariance) if len(node.variables) < 3 else closed
+    notes = (*notes, *(("stable form in float64",) if form != closed else ()))
+    return Decision(form, notes, closed, relative(form) <= LIMIT)
 
 
 def _of_densities(
@@ -281,20 +303,57 @@ def _precise_density(point: mpmath.mpf, variance: mpmath.mpf) -> mpmath.mpf:
     return mpmath.mpf(0) if point else mpmath.inf
 
 
-def _of_closed_form(value: sp.Expr, node: AverageNode, backend: str) -> Decision:
-    """A closed form, and whether its terms cancel."""
-    entries = _entries(node.covariance)
+def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule, Sequence[sp.Expr]]:
+    """The rule for a closed form whose terms may cancel, and its arguments."""
+    exact, entries = sp.sympify(decision.exact), _entries(node.covariance)
+    # No integral has other symbols, more variables, functions without ends, or δ-functions alone.
+    digits = not exact.free_symbols <= set(entries) or len(node.variables) > 2 or grows(node)
+    if not exact.free_symbols <= set(entries):
+        entries = sorted(exact.free_symbols, key=sp.default_sort_key)
     if backend == "mpmath":
-        is_difference = isinstance(node, ConnectedCorrelator) and not value.is_polynomial(*entries)
-        return Decision(value, digits=is_difference)
-    if len(node.variables) > 2:
-        return Decision(value)
-    form = stable(value, node.covariance)
-    if value.free_symbols <= set(entries):
-        compiled = numpy_code(entries, form, {})
-        if not keeps_digits(value, entries, compiled):
-            return Decision(value, digits=True)
-    return Decision(form, ("stable form in float64",) if form != value else ())
+        return Rule(CLOSED_FORM, _CANCELS, evaluated(exact, entries, backend)), entries
+
+    @cache
+    def otherwise() -> Callable:
+        if digits or any(F.has(sp.DiracDelta) for F in node.functions):
+            return evaluated(exact, entries, backend)
+        return choose(node).function
+
+    guarded = _guarded_forms(entries, [decision.value], lambda *K: [otherwise()(*K)])
+    return Rule(CLOSED_FORM, _GUARDED, ClosedForm(guarded)), entries
+
+
+def _guarded_forms(
+    symbols: Sequence[sp.Expr], forms: Sequence[sp.Expr], otherwise: Callable
+) -> Guarded:
+    compiled = lambda *of: numpy_code(of[0], of[1], {})  # noqa: E731
+    return Guarded(tuple(forms), tuple(symbols), compiled, otherwise)
+
+
+def closed_function(
+    symbols: Sequence[sp.Expr], expressions: Sequence[sp.Expr], engine: Callable
+) -> Callable[..., list[Any]]:
+    """Closed forms as a function of NumPy, and another one where their terms cancel.
+
+    Parameters
+    ----------
+    symbols : sequence of symbols
+    expressions : sequence of sympy.Expr
+        With averages that have closed forms.
+    engine : callable
+        Of arrays (m,) of the symbols: a list of the same values. More digits take its place if
+        functions grow exponentially.
+    """
+    nodes = set().union(*(e.atoms(AverageNode) for e in expressions))
+    if any(map(grows, nodes)):
+        exact = [evaluated(e, symbols, "numpy") for e in closed(list(expressions), exact=True)]
+        engine = lambda *K: [function(*K) for function in exact]  # noqa: E731
+    return _guarded_forms(symbols, closed(list(expressions)), engine)
+
+
+def grows(node: AverageNode) -> bool:
+    """Whether a function of an average grows exponentially, so that panels do not end."""
+    return any(map(_grows, node.functions))
 
 
 def _is_limit(value: sp.Expr, form: sp.Expr, node: AverageNode, backend: str) -> bool:
@@ -307,7 +366,6 @@ def _is_limit(value: sp.Expr, form: sp.Expr, node: AverageNode, backend: str) ->
 
 
 def _grows(F: sp.Expr) -> bool:
-    """Whether a function grows exponentially, so that panels do not reach where it counts."""
     if not F.has(sp.exp, sp.sinh, sp.cosh):
         return False
     F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)

@@ -184,8 +184,9 @@ class TestSimulated:
         e = ft.simulate(NET.replace(depth=40), [0, 1], samples=40, method="gram")
         s = ft.solve(NET.replace(depth=None), [0, 1])
         expected, distances = ft.compare(s, e), e.distances(s)
-        assert [row["quantity"] for row in table[:5]] == [r["quantity"] for r in expected.summary_at_width]
-        assert [row["z"] for row in table[:5]] == [r["z"] for r in expected.summary_at_width]
+        summary = expected.summary_at_width
+        for name in ("quantity", "z"):
+            assert [row[name] for row in table[:5]] == [row[name] for row in summary]
         assert [row["simulation"] for row in table[5:]] == distances.statistic.tolist()
         assert [row["p-value"] for row in table[5:]] == distances.p_value.tolist()
         # 40 networks cannot tell whether deviations are below 5 %.

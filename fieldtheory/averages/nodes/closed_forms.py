@@ -329,7 +329,8 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
             (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
         ),
     )
-    return _times(at_point, conditional.average(rest, tuple(variables[j] for j in others), residual))
+    left = tuple(variables[j] for j in others)
+    return _times(at_point, conditional.average(rest, left, residual))
 
 
 def _by_parts(

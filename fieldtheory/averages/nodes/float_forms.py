@@ -1,8 +1,8 @@
-"""Closed forms in float64: rewritten so that they do not cancel, and compared with their digits.
+"""Closed forms in float64: rewritten so that they do not cancel, or with more digits.
 
 SymPy multiplies out what a derivation has kept together: K_xx K_yy − K_xy² turns up in pieces, and
 hyperbolic functions as differences of exponentials. `stable` puts them together again, as calls of
-the functions of `exact_differences`. Whatever cancels all the same is found by `keeps_digits`.
+the functions of `exact_differences`. What cancels all the same is found by its error (`rounding`).
 """
 
 from __future__ import annotations
@@ -26,61 +26,15 @@ MPMATH: dict[str, Callable] = {
     "complement": mpmath.erfc,
     "determinant": precise_determinant,
 }
-determinant, _exponential_difference, difference_variance, _arcsine, _angle, _erfc = map(
-    sp.Function, NUMPY
-)
-# Where closed forms are tried: over the promised range, towards parallel and uncorrelated signals.
+determinant, exponential_difference, difference_variance = map(sp.Function, list(NUMPY)[:3])
+arcsine, angle_from_opposite, complement = map(sp.Function, list(NUMPY)[3:])
+# Variances at which limits of closed forms are tried, and ratios of parallel signals' deviations.
 _VARIANCES = (1e-12, 1e-6, 1e-2, 0.6, 30.0, 1e3, 1e6)
-_RATIOS = (1.0, 1.7)
-_CORRELATIONS = (1e-4, 0.3, 0.9, 1 - 1e-9)
-# Ratios of the standard deviations of parallel signals.
 _ROOTS = (1.0, 2.0)
-# Distance from them, to a power of which limits are known.
+# Distance from parallel signals, to a power of which limits are known.
 _NEAR = 1e-30
-# The promised error relative to the natural size, and digits in which nothing cancels.
+# The promised error, and digits in which nothing cancels.
 _ALLOWED, _DIGITS = 1e-12, 250
-# Numbers that float64 holds with all digits, and so does what they are made of.
-_SMALLEST, _LARGEST = 1e-250, 1e250
-
-
-def keeps_digits(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
-    """Whether a function in float64 is a closed form to 1e-12 over all magnitudes.
-
-    The error is relative to the largest value at the same variances, which is about the natural
-    size: by the inequality of Cauchy and Schwarz correlators are largest for parallel signals.
-
-    Parameters
-    ----------
-    form : sympy.Expr
-        In the entries of the covariance.
-    entries : sequence of symbols
-        K, or K_xx, K_yy and K_xy.
-    compiled : callable
-        The function of them, of arrays.
-
-    Examples
-    --------
-    >>> K = sp.Symbol("K", positive=True)
-    >>> keeps_digits(2 * K**2, [K], lambda k: 2 * k**2)
-    True
-    >>> keeps_digits(sp.cosh(K) - 1, [K], lambda k: np.cosh(k) - 1)
-    False
-    """
-    precise = sp.lambdify(list(entries), form, modules="mpmath", cse=True)
-    for group in _points(len(entries)):
-        with np.errstate(all="ignore"):
-            found = np.broadcast_to(compiled(*np.array(group).T), len(group))
-        with mpmath.workdps(_DIGITS):
-            exact = [precise(*map(mpmath.mpf, point)) for point in group]
-        size = max(map(abs, exact))
-        if not _SMALLEST < size < _LARGEST:
-            continue
-        if any(
-            not abs(float(value) - value_) <= _ALLOWED * size
-            for value, value_ in zip(found, exact, strict=True)
-        ):
-            return False
-    return True
 
 
 def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
@@ -118,19 +72,6 @@ def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Call
     return True
 
 
-def _points(count: int) -> list[list[tuple[float, ...]]]:
-    """Covariances, together those of the same variances."""
-    if count == 1:
-        return [[(K,)] for K in _VARIANCES]
-    return [
-        [
-            (K, ratio * K, sign * c * float(np.sqrt(ratio)) * K)
-            for c, sign in product(_CORRELATIONS, (1, -1))
-        ]
-        for K, ratio in product(_VARIANCES, _RATIOS)
-    ]
-
-
 def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callable:
     """A closed form whose terms cancel, as a function of the entries of the covariance.
 
@@ -153,12 +94,16 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
 
     def precise(*values: Any) -> Any:
         digits, previous = mpmath.mp.dps, None
-        for factor in (2, 4, 8, 16, 32):
+        for factor in (2, 4, 8, 16, 32, 64):
             with mpmath.workdps(factor * digits):
                 found = compiled(*map(mpmath.mpf, values))
-                if previous is not None and abs(found - previous) <= mpmath.mpf(10) ** (
-                    -digits
-                ) * abs(found):
+                # Zero is rounding until the last.
+                least = mpmath.mpf(10) ** (-digits) * abs(found)
+                if (
+                    previous is not None
+                    and abs(found - previous) <= least
+                    and (found or factor == 64)
+                ):
                     return found
             previous = found
         raise PrecisionError(f"{form} did not reach {digits} digits at {values}")
@@ -205,7 +150,7 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     a, b, c = entries
     root = sp.sqrt(determinant(a, b, c))
     return value.xreplace(
-        {sp.atan2(root, -c): _angle(a, b, c), sp.atan2(c, root): _arcsine(a, b, c)}
+        {sp.atan2(root, -c): angle_from_opposite(a, b, c), sp.atan2(c, root): arcsine(a, b, c)}
     )
 
 
@@ -279,7 +224,7 @@ def _exponential_pairs(total: sp.Expr) -> sp.Expr:
         for r, w, gamma in found:
             if alpha == beta == -gamma / 2 and _expanded(u + v - 2 * w) == 0:
                 return (
-                    total - p - q - r + alpha * _exponential_difference(u / 2, v / 2, gap / 2) ** 2
+                    total - p - q - r + alpha * exponential_difference(u / 2, v / 2, gap / 2) ** 2
                 )
     pairs = [
         (p + q, u, v, _expanded(u - v), alpha)
@@ -292,7 +237,7 @@ def _exponential_pairs(total: sp.Expr) -> sp.Expr:
     terms, u, v, gap, alpha = min(pairs, key=lambda pair: len(sp.Add.make_args(pair[3])))
     rest = total - terms
     rest = _exponential_pairs(rest) if rest.is_Add else rest
-    return rest + alpha * _exponential_difference(u, v, gap)
+    return rest + alpha * exponential_difference(u, v, gap)
 
 
 def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
@@ -331,7 +276,7 @@ def _tails(total: sp.Expr) -> sp.Expr:
             if sign * factor in total.args:
                 rest = total - term - sign * factor
                 rest = _tails(rest) if rest.is_Add else rest
-                return rest + sign * factor * _erfc(-sign * u)
+                return rest + sign * factor * complement(-sign * u)
     return total
 
 

@@ -84,14 +84,14 @@ class NestedPanels:
         power = np.ceil(np.log2(roots.max(axis=0)))
         for each in np.unique(power):
             some = power == each
-            found[:, rows, some] = self._over_v(lines[:, some], ends[some].max(), 2.0**each)
+            end = float(ends[some].max())
+            found[:, rows, some] = self._over_v(lines[:, some], end * 2.0**each, end)
         if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
             found[0, 1:] += self.of_jumps(a, b, apart, means)
         return found[0], found[1], found[2]
 
-    def _over_v(self, lines: np.ndarray, end: float, size: float) -> np.ndarray:
+    def _over_v(self, lines: np.ndarray, reach: float, end: float) -> np.ndarray:
         """Values, errors and sizes, shape (3, kinds, m), of u and v up to an end."""
-        reach = end * size
         edges = [edges_with_widths(function, reach) for function in (self.first, self.second)]
         if max(len(each) for each, _ in edges) > _MOST_EDGES:
             raise QuadratureError(

@@ -25,7 +25,7 @@ from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import is_closed
+from fieldtheory.compiling.translation import closed_function, is_closed
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
@@ -358,7 +358,8 @@ class LayerFunctions:
             return lambdify([K_XX], expression, self.backend)
         if not is_closed(expression if of is None else of):
             return self._in_engine(engine)
-        return _where_known(lambdify([K_XX], expression), self._in_engine(engine))
+        guarded = closed_function([K_XX], [expression], lambda K: [engine(K)])
+        return lambda K: guarded(K)[0]
 
     def _of_pair(
         self, expression: Any, engine: Callable[..., Any], of: sp.Expr
@@ -377,7 +378,10 @@ class LayerFunctions:
         # Closed forms of averages with δ-functions are slow to look for: φ itself is asked first.
         if not all(map(is_closed, [of, *entries])):
             return self._in_engine(engine)
-        return _where_known(lambdify(variables, expression), self._in_engine(engine))
+        if isinstance(expression, list):
+            return closed_function(variables, expression, engine)
+        guarded = closed_function(variables, [expression], lambda *K: [engine(*K)])
+        return lambda *K: guarded(*K)[0]
 
     @staticmethod
     def _in_engine(engine: Callable[..., Any]) -> Callable[..., Any]:
@@ -416,31 +420,6 @@ def _without_zeros(
     both = (a == 0) & (b == 0)
     first, second = (np.where(k == 0, VANISHING, k) for k in (a, b))
     return first, second, np.where(both, VANISHING, t)
-
-
-def _where_known(closed: Callable[..., Any], engine: Callable[..., Any]) -> Callable[..., Any]:
-    """A closed form, and the engine where it is 0/0."""
-
-    def everywhere(*K: Any) -> Any:
-        if not all(isinstance(k, np.floating) for k in K):
-            K = tuple(np.asarray(k, dtype=float) for k in K)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = closed(*K)
-        if isinstance(found, float) and found == found:
-            return found
-        values = found if isinstance(found, list) else [found]
-        if not any(np.isnan(value).any() for value in values):
-            return found
-        given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-        whole = [np.array(np.broadcast_to(value, given[0].shape)) for value in values]
-        lost = np.any(np.isnan(whole), axis=0) & np.all(np.isfinite(given), axis=0)
-        if lost.any():
-            other = engine(*(k[lost] for k in given))
-            for old, new in zip(whole, other if isinstance(other, list) else [other], strict=True):
-                old[lost] = np.where(np.isnan(old[lost]), new, old[lost])
-        return [value[()] for value in whole] if isinstance(found, list) else whole[0][()]
-
-    return everywhere
 
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:
