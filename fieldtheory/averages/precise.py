@@ -35,6 +35,7 @@ from fieldtheory.averages.precise_rules import (
     panel_ends,
     reach_of,
     rule_order,
+    start_of,
 )
 
 # Rules that are tried.
@@ -164,13 +165,18 @@ def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool
 def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], Value]:
     """⟨F⟩ and its scale as a function of the level."""
     kinks = [kinks_of(F, v) for v in variables]
-    if len(variables) == 1:
-        f = compiled(F, variables[0])
-        return lambda level: _one(f, K, kinks, rule_order(digits, level), reach_of(digits, level))
-    function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
+    starts = [start_of(F, v) / mpmath.sqrt(K[i][i]) for i, v in enumerate(variables) if K[i][i] > 0]
+    start = max(starts, default=0)
 
     def panels(level: int) -> Value:
-        return _two(function, K, kinks, rule_order(digits, level), reach_of(digits, level))
+        one = len(variables) == 1
+        rule = rule_order(digits, level), reach_of(digits, level, start)
+        return (_one if one else _two)(function, K, kinks, *rule)
+
+    if len(variables) == 1:
+        function = compiled(F, variables[0])
+        return panels
+    function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
 
     products = separated(F, *variables)
     if not products or not (_is_weak(K) or (_is_regular(K) and not any(kinks))):
@@ -210,7 +216,7 @@ def _series(
     most = needed if _is_weak(K) else min(needed, _MOST_ORDERS)
     sides = [
         [
-            (compiled(part, v), root, kinks_of(part, v))
+            (compiled(part, v), root, kinks_of(part, v), start_of(part, v) / root)
             for part, v, root in zip(pair, variables, roots, strict=True)
         ]
         for pair in products
@@ -251,13 +257,13 @@ def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: 
 
 
 def _coefficients(
-    f: Callable, root: Any, kinks: list, most: int, digits: int, level: int
+    f: Callable, root: Any, kinks: list, start: Any, most: int, digits: int, level: int
 ) -> Iterator[Any]:
     """⟨f²⟩, then f_0, f_1, ..., by Hermite functions h_n e^(−z²/4) in integers over 2^bits.
 
     They have the wave number √n and decay as exp(−z²/4).
     """
-    reach = reach_of(2 * digits + GUARD, level)
+    reach = reach_of(2 * digits + GUARD, level, start)
     cuts = panel_ends([k / root for k in kinks], min(1, 1 / root), reach)
     nodes = composite(cuts, rule_order(digits, level) + isqrt(most))
     decay = [mpmath.exp(-z * z / 4) for z, _ in nodes]

@@ -16,8 +16,8 @@ from fieldtheory.averages.integrands.breakpoints import break_points, has_steps,
 
 # Digits beyond those asked for.
 GUARD = 8
-# Widest panel in standard deviations.
-_WIDEST = 2
+# Widest panel in standard deviations, over which the density falls by no more than e^28.
+_WIDEST, _FALLS = 2, 28
 
 
 def number(value: Any) -> Any:
@@ -42,14 +42,28 @@ def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[Any]:
     return [number(cut) for cut in cuts]
 
 
+def start_of(F: sp.Expr, variable: sp.Expr) -> Any:
+    """The distance from zero at which F begins: 0 unless it vanishes around zero."""
+    if not (has_steps(F) and F.has(variable)):
+        return mpmath.mpf(0)
+    found = pieces_of(F, variable)
+    ends = [-mpmath.inf, *map(number, found.points), mpmath.inf]
+    pieces = zip(ends, ends[1:], found.branches, strict=False)
+    return min(max(low, -high, mpmath.mpf(0)) for low, high, branch in pieces if branch != 0)
+
+
 def rule_order(digits: int, level: int) -> int:
     """Of the rule on one panel."""
     return int((0.6 * digits + 10) * 1.3**level)
 
 
-def reach_of(digits: int, level: int) -> Any:
-    """Where panels end, farther on each level, so that two differ if the tail matters after all."""
-    return (mpmath.sqrt(2 * mpmath.log(10) * (digits + GUARD)) + 1) * mpmath.mpf(1.1) ** level
+def reach_of(digits: int, level: int, start: Any = 0) -> Any:
+    """Where panels end, in deviations, for a function that begins at a distance from zero.
+
+    Farther on each level, so that two differ if the tail matters after all.
+    """
+    reach = (mpmath.sqrt(2 * mpmath.log(10) * (digits + GUARD)) + 1) * mpmath.mpf(1.1) ** level
+    return mpmath.hypot(reach, start)
 
 
 def hermite_bits(digits: int, reach: Any) -> int:
@@ -85,7 +99,7 @@ def panel_ends(kinks: list, scale: Any, reach: Any) -> list[Any]:
             point, width = centre, scale
             while abs(point) < reach:
                 cuts.add(point)
-                point += sign * min(width, _WIDEST)
+                point += sign * min(width, _WIDEST, _FALLS / max(abs(point), 1))
                 width = max(abs(point - centre), scale)
     return sorted(cuts)
 

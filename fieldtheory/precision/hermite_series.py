@@ -76,6 +76,7 @@ class Coefficients(NamedTuple):
 class _Integrand(NamedTuple):
     function: Callable[[Any], Any]
     kinks: list[Any]
+    start: Any
     is_even: bool
 
 
@@ -160,9 +161,8 @@ def _resolved(
 def _integrand(F: sp.Expr) -> _Integrand:
     function = rules.compiled(F, X)
     points = [mpmath.sqrt(n) / 3 for n in (2, 3, 5, 7, 11, 130)]
-    return _Integrand(
-        function, rules.kinks_of(F, X), all(function(x) == function(-x) for x in points)
-    )
+    is_even = all(function(x) == function(-x) for x in points)
+    return _Integrand(function, rules.kinks_of(F, X), rules.start_of(F, X), is_even)
 
 
 def _attempts(logs: np.ndarray, digits: int, has_kinks: bool) -> list[int]:
@@ -201,7 +201,7 @@ def _on_shared_nodes(
     enough: Callable[[int, np.ndarray], bool],
 ) -> Coefficients:
     digits = mpmath.mp.dps
-    reach = rules.reach_of(2 * digits, level)
+    reach = rules.reach_of(2 * digits, level, integrand.start / min(roots))
     high, bits = rules.hermite_bits(digits, reach), int(3.33 * (digits + _GUARD))
     cuts = rules.panel_ends([k / roots[0] for k in integrand.kinks], min(1, 1 / max(roots)), reach)
     rule = rules.composite(cuts, rules.rule_order(digits, level) + isqrt(most))

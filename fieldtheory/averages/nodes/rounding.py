@@ -159,41 +159,46 @@ class Guarded:
 
         Those of two variables may be small: errors are compared with strong correlations as well.
         """
-        if not all(isinstance(k, np.floating) for k in K):
-            K = tuple(np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K)))
+        if all(isinstance(k, np.floating) for k in K):
+            values, errors = self._split(K)
+            if all(e <= LIMIT * abs(v) for v, e in zip(values, errors, strict=True)):
+                return values
+        K = tuple(np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K)))
         values, errors = self._at(K)
         pairs = zip(values, errors, strict=True)
         lost = [np.asarray(~(error <= LIMIT * np.abs(value))) for value, error in pairs]
         if not any(map(np.any, lost)):
-            return values
+            return [value[()] for value in values]
         some = np.any(lost, axis=0) & np.all(np.isfinite(K), axis=0)
         if len(K) == 3:
-            a, b = np.asarray(K[0])[some], np.asarray(K[1])[some]
+            a, b = K[0][some], K[1][some]
             sizes, _ = self._at((a, b, _STRONG * np.sqrt(a) * np.sqrt(b)))
             for each, size, error in zip(lost, sizes, errors, strict=True):
                 each[some] &= ~(error[some] <= LIMIT * np.where(np.isfinite(size), size, 0.0))
             some &= np.any(lost, axis=0)
         if some.any():
-            other = self.otherwise(*(np.asarray(k)[some] for k in K))
+            other = self.otherwise(*(k[some] for k in K))
             values = [np.array(value) for value in values]
             for value, each, new in zip(values, lost, other, strict=True):
                 value[some] = np.where(each[some], new, value[some])
         return [value[()] for value in values]
 
     def _at(self, K: tuple) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Values and their errors; NaN where a value is."""
-        count, shape = len(self.forms), np.shape(K[0])
+        """Values and their errors as arrays; NaN where a value is."""
+        shape, (values, errors) = np.shape(K[0]), self._split(K)
+        values = [np.broadcast_to(value, shape) for value in values]
+        with np.errstate(invalid="ignore"):
+            return values, [
+                np.where(np.isnan(value), np.nan, error)
+                for value, error in zip(values, errors, strict=True)
+            ]
+
+    def _split(self, K: tuple) -> tuple[list[Any], list[Any]]:
+        """Values and their errors."""
+        count = len(self.forms)
         with np.errstate(all="ignore"):
             found = self._function(*K)
-            values = [_filled(value, shape) for value in found[:count]]
-            errors = [np.where(np.isnan(value), np.nan, 0.0) for value in values]
-            if len(found) > count:
-                errors = [e + zero for e, zero in zip(found[count:], errors, strict=True)]
-        return values, errors
-
-
-def _filled(value: Any, shape: tuple[int, ...]) -> Any:
-    return value if np.shape(value) == shape else np.broadcast_to(value, shape)
+        return found[:count], found[count:] or [0.0] * count
 
 
 @dataclass(frozen=True)
