@@ -15,14 +15,24 @@ import numpy as np
 from fieldtheory import validation
 
 Apply = Callable[[np.ndarray], np.ndarray]
-# A new block for a width and a generator of random numbers.
-Draw = Callable[[int, np.random.Generator], Apply]
+# A new block for a width and a generator of random numbers, with the module that it is, if any.
+Draw = Callable[[int, np.random.Generator], tuple[Apply, Any]]
 
+# Initialisations that are compared with a module as constructed, and the standard deviations by
+# which the size of a parameter then differs: by Student's distribution for one of 10⁶ by chance.
+_TRIALS, _DEVIATIONS = 20, 8.0
+_ROUNDING = 1e-6
+
+# Besides dropout, parts that work otherwise in training.
+_IN_TRAINING = ("BatchNorm", "RReLU")
+_ANEW = "give lambda width, rng: MyBlock(...), which builds the block anew"
 _FORM = "block must be a callable block(width, rng) that returns a function of z, or a torch module"
 
 
 def drawing(block: Any, reset: Any = None) -> Draw:
     """What draws a new block at random and gives it as a function (P, width) -> (P, width).
+
+    With the module that was drawn, or None.
 
     Parameters
     ----------
@@ -34,7 +44,8 @@ def drawing(block: Any, reset: Any = None) -> Draw:
     TypeError, ValueError
         If they are of another kind.
     """
-    if _is_module(block):
+    draw: Callable[[int, np.random.Generator], Any]
+    if validation.is_torch_module(block):
         if isinstance(block, type):
             raise TypeError(
                 f"block must be a module, got the class {block.__name__}: give an instance, or "
@@ -51,25 +62,26 @@ def drawing(block: Any, reset: Any = None) -> Draw:
 
     has_warned = False
 
-    def drawn(width: int, rng: np.random.Generator) -> Apply:
+    def drawn(width: int, rng: np.random.Generator) -> tuple[Apply, Any]:
         nonlocal has_warned
         seed, start = _torch_seed(rng.spawn(1)[0]), rng.bit_generator.state
         try:
             with _seeded(seed) as is_seeded:
                 found = draw(width, rng)
-            if _is_module(found) and not is_seeded:
+            if validation.is_torch_module(found) and not is_seeded:
                 # The block has imported torch.
                 rng.bit_generator.state = start
                 with _seeded(seed):
                     found = draw(width, rng)
         except Exception as error:
             raise ValueError(f"block(width={width}, rng) failed: {_reason(error)}") from error
-        if _is_module(found):
-            has_warned = has_warned or _warned_of_training(found)
-            found = _as_function(found, _torch_seed(rng))
+        module = found if validation.is_torch_module(found) else None
+        if module is not None:
+            has_warned = has_warned or _warned_of_training(module)
+            found = _as_function(module, _torch_seed(rng))
         if not callable(found):
             raise TypeError(f"{_FORM}; block(width, rng) returned {validation.shown(found)}")
-        return _checked(found)
+        return _checked(found), module
 
     return drawn
 
@@ -132,15 +144,6 @@ def _require_arguments(name: str, function: Any, *arguments: str) -> None:
         pass
 
 
-def _is_module(value: Any) -> bool:
-    """Whether it is a torch module or a class of them; who has one has imported torch."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    kind = value if isinstance(value, type) else type(value)
-    return issubclass(kind, torch.nn.Module)
-
-
 def _torch_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**63 - 1))
 
@@ -173,7 +176,8 @@ def _warned_of_training(module: Any) -> bool:
         {
             type(part).__name__
             for part in module.modules()
-            if part.training and ("BatchNorm" in type(part).__name__ or _dropped(part) > 0)
+            if part.training
+            and (any(n in type(part).__name__ for n in _IN_TRAINING) or _dropped(part) > 0)
         }
     )
     if names:
@@ -191,27 +195,98 @@ def _dropped(part: Any) -> Any:
     return value if isinstance(value, float | int) else 0.0
 
 
-def _redrawn(module: Any, reset: Any) -> Draw:
+def _redrawn(module: Any, reset: Any) -> Callable[[int, np.random.Generator], Any]:
     """Draws of a copy of a module whose parameters are initialised anew every time."""
     import torch
 
-    if reset is None:
+    own = reset is None
+    if own:
         _require_resets(module)
         reset = _reset
+    elif not callable(reset):
+        raise TypeError(f"reset must be a function of the module, got {validation.shown(reset)}")
     else:
-        if not callable(reset):
-            raise TypeError(
-                f"reset must be a function of the module, got {validation.shown(reset)}"
-            )
         _require_arguments("reset", reset, "module")
-    mine = copy.deepcopy(module)
 
-    def draw(width: int, rng: np.random.Generator) -> Any:
-        with _seeded(_torch_seed(rng)), torch.no_grad():
-            reset(mine)
-        return mine
+    def initialised(copied: Any, seed: int) -> Any:
+        with _seeded(seed), torch.no_grad():
+            returned = reset(copied)
+        if validation.is_torch_module(returned) and returned is not copied:
+            raise ValueError(
+                f"reset must initialise the module in place, it returned another; {_ANEW}"
+            )
+        return copied
 
-    return draw
+    mine = _copied(module).double()
+    if own:
+        trial = _copied(mine)
+        # Small seeds of torch that follow each other have streams that are alike.
+        seeds = map(_torch_seed, [np.random.default_rng(0)] * _TRIALS)
+        sizes = [_sizes(initialised(trial, seed)) for seed in seeds]
+        _warn_of_replaced(_sizes(module), sizes)
+    return lambda width, rng: initialised(mine, _torch_seed(rng))
+
+
+def _copied(module: Any) -> Any:
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:
+        raise ValueError(f"block cannot be copied ({_reason(error)}); {_ANEW}") from error
+
+
+def _sizes(module: Any) -> dict[str, np.ndarray]:
+    """The root mean square and the mean of every parameter, by its path."""
+    found = {}
+    for path, parameter in module.named_parameters():
+        values = validation.without_tensors(parameter).astype(float)
+        found[path] = np.array([np.sqrt(np.mean(values**2)), np.mean(values)])
+    return found
+
+
+def _warn_of_replaced(made: dict[str, np.ndarray], drawn: list[dict[str, np.ndarray]]) -> None:
+    """Warn of parameters whose size as constructed is not that of `_reset`."""
+    replaced = []
+    for path, size in made.items():
+        sizes = np.array([trial[path] for trial in drawn])
+        chance = _DEVIATIONS * (1 + 1 / _TRIALS) ** 0.5 * sizes.std(axis=0, ddof=1)
+        largest = max(size[0], sizes[:, 0].max())
+        if (np.abs(size - sizes.mean(axis=0)) > chance + _ROUNDING * largest).any():
+            replaced.append(f"{path!r} ({size[0]:.3g}, then {sizes[:, 0].mean():.3g})")
+    if replaced:
+        warnings.warn(
+            "block is measured as reset_parameters() initialises it, which is not as it was "
+            f"constructed: root mean square of {listed(replaced)}; {_ANEW}",
+            stacklevel=validation.level_of_user(),
+        )
+
+
+def listed(words: list[str]) -> str:
+    """The first words of a list.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    few, more = words[:3], len(words) - 3
+    return ", ".join(few) + (f" and {more} more" if more > 0 else "")
+
+
+def random_looking(module: Any) -> dict[str, np.ndarray]:
+    """The numbers that a module computes with and that are not all the same, by their paths.
+
+    Its parameters, buffers, and arrays and tensors among the attributes of its parts. Masks, with
+    infinities or without fractions, are none; None has none.
+    """
+    found = {}
+    for path, part in module.named_modules() if module is not None else ():
+        held = {**vars(part), **part._parameters, **part._buffers}
+        for name, value in held.items():
+            array = validation.without_tensors(value)
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.size > 1:
+                if np.isfinite(array).all() and np.ptp(array) > 0:
+                    found[".".join(filter(None, [path, name]))] = array.copy()
+    return found
 
 
 def _reset_method(module: Any) -> Any:
@@ -223,7 +298,8 @@ def _reset_method(module: Any) -> Any:
 
 
 def _reset(module: Any) -> None:
-    for part in module.modules():
+    # Parents after their children, as constructors have it: they may set what children drew.
+    for part in reversed([*module.modules()]):
         if method := _reset_method(part):
             method()
 
@@ -235,7 +311,7 @@ def _require_resets(module: Any) -> None:
             place = ".".join(filter(None, [path, own[0]]))
             raise ValueError(
                 f"block has the parameter {place!r}, which no reset_parameters() initialises: "
-                "give reset, a function that initialises the module"
+                f"give reset, a function that initialises the module, or {_ANEW}"
             )
 
 

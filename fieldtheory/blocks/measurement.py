@@ -63,6 +63,8 @@ class BlockMeasurement(Stored):
     kernel         (P, P)           the kernel after a layer with these (γ, ξ), PDLT-B (B.44)
     =============  ===============  ===============================================================
 
+    The susceptibilities are NaN where they cannot be measured, see `measure_block`.
+
     Each but γ has its standard error in ``<name>_error``, from the jackknife over at most 40
     batches, so that ratios and solutions have the correlations of what was measured. For other
     (γ, ξ) see `scales`. Like the other results it has ``save``, ``load``, ``to_xarray``, ``plot``.
@@ -164,10 +166,13 @@ class BlockMeasurement(Stored):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for every number: ``quantity``, ``symbol``, ``value`` and ``error``."""
+        """A dict for every number measured: ``quantity``, ``symbol``, ``value``, ``error``."""
         found = []
         for name, (symbol, _, _) in _NUMBERS.items():
             value, error = float(getattr(self, name)), float(getattr(self, f"{name}_error", 0.0))
+            if not np.isfinite(value):
+                # A susceptibility that cannot be measured, as the statement says.
+                continue
             # What is the same for every block fluctuates by rounding.
             error = 0.0 if error <= _ROUNDING * abs(value) else error
             found.append({"quantity": name, "symbol": symbol, "value": value, "error": error})
@@ -298,6 +303,8 @@ def _with_error(value: float, error: float) -> str:
 
 def _fate(what: str, value: float, error: float) -> str:
     """What becomes of perturbations in many layers, from a susceptibility."""
+    if not np.isfinite(value):
+        return f"Perturbations of {what} cannot be measured: the block jumps or is rounded."
     shown = f"a factor {_with_error(value, error)} a layer"
     if abs(value - 1) <= max(_CHANCE * error, _ROUNDING):
         return f"Perturbations of {what} are kept: {shown}."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.blocks.applied import Apply, Draw, drawing, name_of
+from fieldtheory.blocks.applied import Apply, Draw, drawing, listed, name_of, random_looking
 from fieldtheory.blocks.measurement import BlockMeasurement
 from fieldtheory.montecarlo.plan import BATCHES, enough_samples
 from fieldtheory.networks.parameters import named_arguments
@@ -16,6 +18,13 @@ from fieldtheory.numerics import chunks
 
 # Steps of the differences, relative to the signal: kinks count for so much, rounding for 1e-12.
 _STEP = 1e-4
+# Samples on whose signals jumps are sought: by steps along a path, then by halvings down to 1e-6.
+_SEARCHED, _STEPS, _HALVINGS = 5, 8, 20
+# Halvings over which a slope that is resolved stays what it is; at a jump it doubles in each, and
+# where a block is rounded it grows by 2^½.
+_LAST, _GROWTH = 4, 1.5
+# Changes of the block, relative to it, over those of the signal that add 1e-4 to a susceptibility.
+_NEGLIGIBLE = 1e-2
 
 
 @named_arguments
@@ -46,10 +55,13 @@ def measure_block(
         ``block(width, rng)`` draws a new block at random, from a `numpy.random.Generator`, and
         returns it as a function of z (P, width), or as a torch module. The function returns R(z) in
         the shape of z; its random numbers are those that were drawn before, so that the same z
-        gives the same R(z). Of a module itself a copy is initialised anew for every sample. Modules
-        are given a tensor (P, width) and compute in double precision. Torch's random numbers follow
-        ``seed`` and are left as they were. A module stays in its mode, that of training unless
-        ``eval()`` was called, in which dropout and batch normalisation act; a warning says so.
+        gives the same R(z). For a module of torch this is the way to prefer:
+        ``lambda width, rng: MyBlock(width)`` builds it as its constructor initialises it. Of a
+        module itself a copy is initialised anew for every sample by ``reset``; a warning says if
+        that is not as it was constructed. Modules are given a tensor (P, width) and compute in
+        double precision. Torch's random numbers follow ``seed`` and are left as they were. A module
+        stays in its mode, that of training unless ``eval()`` was called, in which dropout and batch
+        normalisation act; a warning says so.
     width : int
         Number N of neurons (channels, features) of the signal, at least 1.
     samples : int
@@ -60,8 +72,8 @@ def measure_block(
     skip_scale : float
         γ >= 0. PDLT-B leaves it free; by default γ² = 1/2.
     reset : callable, optional
-        For a module: ``reset(module)`` initialises it with torch's random numbers. By default every
-        part of it does by its ``reset_parameters()``.
+        For a module: ``reset(module)`` initialises it in place with torch's random numbers. By
+        default every part of it does by its ``reset_parameters()``, parents after their children.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -82,8 +94,14 @@ def measure_block(
     Notes
     -----
     Every sample has a stream of random numbers of its own. Memory does not grow with ``samples``.
-    Beside R(z), the block is applied to (1 ± ε) z and to z ± ε u, where u is an independent signal
+    A warning says what is the same in every sample, though it looks random: the errors are then
+    those of the signals alone.
+
+    Besides R(z), the block is applied to (1 ± ε) z and to z ± ε u, where u is an independent signal
     and thus perpendicular to z in the mean, for the parallel and the perpendicular susceptibility.
+    Both are NaN, and a warning says so, if R jumps or is rounded more coarsely than in float32: its
+    changes then do not become proportional to those of z. Behind a jump the perpendicular one is
+    infinite.
 
     The signal is Gaussian, as it is in wide networks. What a deep network of finite width does to
     it beyond that is of relative order depth/width.
@@ -132,18 +150,33 @@ def _batches(
     values, vectors = np.linalg.eigh(kernel)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     sums = np.zeros((count, 3 * kernel.size + 5))
+    resolved, first = True, None
     for i in steps:
         signal, weights = np.random.SeedSequence(seed, spawn_key=(i,)).spawn(2)
         normals = np.random.default_rng(signal).standard_normal((2, len(kernel), width))
-        apply = draw(width, np.random.default_rng(weights))
+        apply, module = draw(width, np.random.default_rng(weights))
+        z, u = root @ normals
         if i == 0:
-            _require_function(apply, root @ normals[0])
+            _require_function(apply, z)
+            first = z, apply(z), random_looking(module)
+        elif first is not None:
+            _warn_of_fixed(apply, random_looking(module), *first)
+            first = None
         with np.errstate(over="ignore", invalid="ignore"):
-            sums[batch[i]] += moments_of_sample(apply, *(root @ normals))
+            sums[batch[i]] += moments_of_sample(apply, z, u)
+            resolved &= i >= _SEARCHED or is_resolved(apply, z, u)
     sizes = np.bincount(batch)
     means = sums / sizes[:, None]
     if not np.isfinite(means).all():
         raise OverflowError("a correlator of the block exceeds the range of float64; reduce K0")
+    if not resolved:
+        # The derivatives of R.
+        means[:, [-5, -4, -2, -1]] = np.nan
+        warnings.warn(
+            "block jumps, or is rounded more coarsely than in float32: its parallel and "
+            "perpendicular susceptibilities cannot be measured and are NaN",
+            stacklevel=validation.level_of_user(),
+        )
     return sizes, means
 
 
@@ -154,6 +187,74 @@ def _require_function(apply: Apply, z: np.ndarray) -> None:
             "block(width, rng) must return a function of z alone, its random weights drawn before; "
             "it gave two answers for one z"
         )
+
+
+def _warn_of_fixed(
+    apply: Apply,
+    now: dict[str, np.ndarray],
+    z: np.ndarray,
+    R: np.ndarray,
+    before: dict[str, np.ndarray],
+) -> None:
+    """Warn of what two blocks have in common that looks random."""
+    kept = [name for name in now if name in before and np.array_equal(before[name], now[name])]
+    what = f"has {listed([*map(repr, kept)])} the same in every sample"
+    if not now and np.array_equal(R, apply(z.copy())):
+        # Without weights of its own it treats all neurons alike.
+        order = np.random.default_rng(0).permutation(z.shape[1])
+        if not np.allclose(apply(z[:, order]), R[:, order], rtol=1e-9, atol=1e-9 * np.abs(R).max()):
+            kept, what = ["all"], "is the same in every sample"
+    if kept:
+        warnings.warn(
+            f"block {what}: if that is random, it is not drawn anew, and the errors are too small; "
+            "give block(width, rng) that builds the block with new random numbers",
+            stacklevel=validation.level_of_user(),
+        )
+
+
+def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
+    """Whether differences of the block become proportional to those of the signal.
+
+    The path z cos t + u sin t has signals of one law. The part of it where R bends most is halved
+    again and again: the slope of R does not grow at last if R is differentiable or has kinks.
+
+    Parameters
+    ----------
+    apply : callable
+        R.
+    z, u : ndarray, shape (P, N)
+        A signal, and an independent one.
+
+    Examples
+    --------
+    >>> z, u = np.random.default_rng(0).normal(size=(2, 1, 50))
+    >>> is_resolved(lambda z: np.maximum(z, 0), z, u), is_resolved(np.sign, z, u)
+    (True, False)
+    >>> is_resolved(lambda z: z.astype(np.float16).astype(float), z, u)
+    False
+    """
+
+    def at(t: float) -> np.ndarray:
+        return apply(np.cos(t) * z + np.sin(t) * u)
+
+    def bend(low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> float:
+        return float(np.linalg.norm(low - 2 * middle + high))
+
+    length = np.pi / _STEPS
+    points = [at(k * length) for k in range(_STEPS + 1)]
+    slopes = [np.linalg.norm(b - a) / length for a, b in pairwise(points)]
+    k = max(range(_STEPS - 1), key=lambda k: bend(*points[k : k + 3]))
+    t, (low, middle, high) = k * length, points[k : k + 3]
+    for _ in range(_HALVINGS):
+        length /= 2
+        below, above = at(t + length), at(t + 3 * length)
+        if bend(low, below, middle) >= bend(middle, above, high):
+            low, middle, high = low, below, middle
+        else:
+            t, low, middle, high = t + 2 * length, middle, above, high
+        slopes.append(np.linalg.norm(high - low) / (2 * length))
+    negligible = _NEGLIGIBLE * np.linalg.norm(points[0])
+    return bool(slopes[-1] <= max(_GROWTH * max(slopes[:-_LAST]), negligible))
 
 
 def moments_of_sample(apply: Apply, z: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -1,12 +1,13 @@
 """A block of one layer against closed forms and the solution; interface, files and refusals."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.blocks import applied
+from fieldtheory.blocks import applied, measuring
 from fieldtheory.plotting import critical_scales
 
 K, CW, CB = 0.7, 1.3, 0.1
@@ -379,6 +380,78 @@ def test_refused_in_the_middle():
     assert len(calls) == 12
 
 
+# Blocks W f(z) that jump, have infinite slopes or are rounded, and some that only look like it.
+UNRESOLVED = {
+    "threshold": lambda z: z * (z > 0.5),
+    "rare": lambda z: z * (z > 2.0),
+    "sign": np.sign,
+    "half": lambda z: z.astype(np.float16).astype(float),
+    "grid": lambda z: np.round(50 * z) / 50,
+    "root": lambda z: np.sign(z) * np.sqrt(np.abs(z)),
+    "all at once": lambda z: z * (1 + (z[:, :1] > 0)),
+}
+RESOLVED = {
+    "kink": lambda z: np.maximum(z, 0.2 * z),
+    "kinks": lambda z: np.abs(np.abs(z) - 0.5),
+    "steep": lambda z: np.tanh(300 * z),
+    "single": lambda z: np.tanh(z.astype(np.float32)).astype(float),
+    "constant": lambda z: np.ones_like(z),
+    "norm": lambda z: z / np.sqrt((z**2).mean()),
+}
+
+
+def layer_of(f):
+    def block(width, rng):
+        W = rng.normal(size=(width, width)) / width**0.5
+        return lambda z: f(z) @ W.T
+
+    return block
+
+
+@pytest.mark.parametrize("name", UNRESOLVED)
+def test_what_is_not_resolved_is_not_a_number_and_said(name, tmp_path):
+    with pytest.warns(UserWarning, match="block jumps, or is rounded .* cannot be measured"):
+        m = ft.measure_block(layer_of(UNRESOLVED[name]), 30, 100, K0=np.eye(2))
+    for field in ("parallel", "perpendicular"):
+        assert np.isnan(getattr(m, field)) and np.isnan(getattr(m, f"{field}_error"))
+    assert m.statement.count("cannot be measured: the block jumps or is rounded") == 2
+    assert [row["quantity"] for row in m.rows] == [
+        *("G_zz", "G_RR", "G_Rz", "skip_scale", "branch_scale")
+    ]
+    m.save(tmp_path / "m.npz")
+    assert str(ft.BlockMeasurement.load(tmp_path / "m.npz")) == str(m)
+    assert np.isnan(m.scales(skip_scale=0.5).parallel) and len(m.plot().axes) == 2
+    if name == "threshold":
+        # ⟨z² 1(z > ½)⟩ = Φ(−½) + ½ φ(½)
+        assert abs(m.G_RR - 0.308538 - 0.176033) < 4 * m.G_RR_error
+        assert abs(m.branch_scale**2 * m.G_RR - 0.5 * m.G_zz) < 0.1
+
+
+@pytest.mark.parametrize("width", [1, 3, 30])
+@pytest.mark.parametrize("name", RESOLVED)
+def test_kinks_and_steep_functions_are_resolved(name, width):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        apply = layer_of(RESOLVED[name])(width, rng)
+        assert measuring.is_resolved(apply, *rng.normal(size=(2, 2, width)))
+
+
+def test_blocks_that_are_not_drawn_anew():
+    W = np.random.default_rng(0).normal(size=(20, 20))
+    for fixed in (
+        lambda width, rng: lambda z: z @ W,
+        lambda width, rng: layer_of(np.tanh)(width, np.random.default_rng(1)),
+    ):
+        with pytest.warns(UserWarning, match="block is the same in every sample: if that is"):
+            ft.measure_block(fixed, 20, 20)
+    # These have no weights.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for plain in (np.tanh, lambda z: np.roll(z, 1, axis=0) - z.mean(axis=1, keepdims=True)):
+            ft.measure_block(lambda width, rng, plain=plain: plain, 20, 20, K0=np.eye(3))
+        ft.measure_block(one_layer(erf), 20, 20)
+
+
 def test_one_neuron():
     m = ft.measure_block(one_layer(erf), 1, 400, K0=K)
     assert max(map(abs, z_scores(m, exact(ACTIVATIONS["erf"][1], 0.0, 0.5**0.5)).values())) < 4
@@ -390,6 +463,7 @@ def test_rows_without_signal_count_nothing():
 
 
 def test_numbers_of_other_kinds_are_taken():
-    integers = ft.measure_block(lambda width, rng: lambda z: np.sign(z).astype(int), 20, 40)
+    with pytest.warns(UserWarning, match="block jumps"):
+        integers = ft.measure_block(lambda width, rng: lambda z: np.sign(z).astype(int), 20, 40)
     assert integers.G_RR == 1.0
     assert applied.name_of(np.sin) == "sin"

@@ -1,6 +1,7 @@
 """Torch modules as blocks: the numbers of the same block in NumPy, what is left alone, refusals."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -125,6 +126,130 @@ def test_attention_with_layer_norm():
     assert 0 < m.G_RR < 1 and abs(m.G_Rz) < 4 * m.G_Rz_error
 
 
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.MultiheadAttention(N, 2)
+
+    def forward(self, z):
+        return self.heads(z, z, z)[0]
+
+
+class Weak(nn.Module):
+    """Its reset, and with it the constructor, scales what its last layer draws."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = linear(), linear()
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        for part in (self.first, self.last):
+            part.reset_parameters()
+        with torch.no_grad():
+            for parameter in self.last.parameters():
+                parameter.mul_(0.1)
+
+    def forward(self, z):
+        return self.last(self.first(z))
+
+
+class Constructed(Weak):
+    """The same in the constructor alone."""
+
+    def reset_parameters(self):
+        if not hasattr(self, "is_made"):
+            self.is_made = True
+            super().reset_parameters()
+
+
+# Exact G_RR. Of attention to the one token itself: 1/2 by Xavier's law, 1/3 by that of Linear,
+# and no biases; of two layers 1/(3N) for every bias.
+PARENTS = {
+    "attention": (Tokens, lambda G: G / 6),
+    "scaled": (Weak, lambda G: 0.01 * ((G / 3 + 1 / (3 * N)) / 3 + 1 / (3 * N))),
+}
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_parents_are_initialised_after_their_children(name):
+    kind, expected = PARENTS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for block in (kind(), lambda width, rng: kind()):
+            m = ft.measure_block(block, N, 200)
+            assert abs(m.G_RR - expected(m.G_zz)) < 4 * m.G_RR_error < 0.3 * m.G_RR
+
+
+def test_initialisation_that_a_reset_replaces_is_named():
+    words = (
+        r"not as it was constructed: root mean square of 'last.weight' \(0.01\d*, then 0.11\d*\), "
+        r"'last.bias' .*; give lambda width, rng: MyBlock"
+    )
+    with pytest.warns(UserWarning, match=words):
+        replaced = ft.measure_block(Constructed(), N, 100)
+    made = ft.measure_block(lambda width, rng: Constructed(), N, 100)
+    assert abs(made.G_RR - PARENTS["scaled"][1](made.G_zz)) < 4 * made.G_RR_error
+    assert replaced.G_RR > 50 * made.G_RR
+    shifted = linear()
+    nn.init.constant_(shifted.bias, -1.0)
+    with pytest.warns(UserWarning, match="root mean square of 'bias'"):
+        ft.measure_block(shifted, N, 20)
+
+
+class RandomFeatures(nn.Module):
+    def __init__(self, buffer):
+        super().__init__()
+        self.inner, B = linear(), torch.randn(N, N, dtype=torch.float64)
+        if buffer:
+            self.register_buffer("B", B)
+        else:
+            self.B = B
+
+    def forward(self, z):
+        return self.inner(torch.cos(z @ self.B))
+
+
+def seeded(module):
+    torch.manual_seed(0)
+    module.reset_parameters()
+
+
+ONE_LINEAR = nn.Linear(N, N)
+FIXED = {
+    "buffer": (RandomFeatures(True), {}, "has 'B' the same in every sample"),
+    "attribute": (RandomFeatures(False), {}, "has 'B' the same"),
+    "nothing": (linear(), {"reset": lambda module: None}, "has 'weight', 'bias' the same"),
+    "half": (linear(), {"reset": lambda m: nn.init.normal_(m.weight)}, "has 'bias' the same"),
+    "seeded": (linear(), {"reset": seeded}, "has 'weight', 'bias' the same"),
+    "one module": (lambda width, rng: ONE_LINEAR, {}, "has 'weight', 'bias' the same"),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_is_not_drawn_anew_is_named(name):
+    block, options, words = FIXED[name]
+    with pytest.warns(UserWarning, match=f"block {words}.*, and the errors are too small"):
+        ft.measure_block(block, N, 20, **options)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, "RReLU"])
+def test_roundings_and_random_slopes_have_no_susceptibilities(kind):
+    class Rounded(nn.Linear):
+        def forward(self, z):
+            return super().forward(z.to(kind).double())
+
+    rrelu = nn.Sequential(linear(), nn.RReLU())
+    block = rrelu if kind == "RReLU" else Rounded(N, N)
+    with pytest.warns(UserWarning, match="its parallel and perpendicular susceptibilities cannot"):
+        m = ft.measure_block(block, N, 100)
+    assert np.isnan(m.parallel) and np.isnan(m.perpendicular) and m.G_RR > 0
+    if kind == "RReLU":
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert ft.measure_block(rrelu.eval(), N, 20).perpendicular > 0
+
+
 class Own(nn.Module):
     def __init__(self):
         super().__init__()
@@ -141,6 +266,7 @@ class TestBadInput:
             (nn.Linear, {}, TypeError, "block must be a module, got the class Linear"),
             (Own(), {}, ValueError, "'scale', which no reset_parameters.. initialises: give reset"),
             (nn.Sequential(Own()), {}, ValueError, "parameter '0.scale'"),
+            (linear(), {"reset": lambda m: linear()}, ValueError, "in place, it returned another"),
             (linear(), {"reset": 3}, TypeError, "reset must be a function of the module, got 3"),
             (linear(), {"reset": lambda: 0}, TypeError, "reset must be callable as reset.module"),
             (nn.Linear(N, 3), {}, ValueError, "of the shape of its input .1, 24., got shape .1, 3"),
