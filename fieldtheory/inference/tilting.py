@@ -202,10 +202,7 @@ def tilted_posterior(
     functions = network_functions(network)
     linear = len(functions.features) == 1 and functions.features[0].is_Symbol
     if linear:
-        size = network.depth + 1
-        skips = [[np.prod(gammas[m:l]) * (m <= l) for m in range(size)] for l in range(size)]
-        found = Linear(a, c, np.array(skips), kernel, targets, noise, network.width)
-        runs = [found.solve()]
+        runs = [Linear(a, c, gammas, kernel, targets, noise, network.width).solve()]
     else:
         if any(len(psi.jumping) for psi in functions.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
