@@ -79,23 +79,40 @@ def fig7(
     """
     size = _QUICK if quick else _FULL
     seed = validation.integer("seed", seed, 0)
-    images = load_mnist(count=size.images + size.tested)
-    samples = normalise(images.samples, INPUT_SCALE, ResidualNetwork(depth=1).weight_variance)
-    labels = np.where(np.asarray(images.labels) == 0, 1.0, -1.0)
-    # Sorted by class: the first of each are trained with.
-    first = np.arange(len(labels)) % (len(labels) // 2) < size.images // 2
-    data = samples[first], labels[first], samples[~first], labels[~first]
+    if directory is not None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    data = _classes(size.images, size.tested)
     ((depth, width),) = size.networks
-    common: Any = {"depth": depth, "width": width, "bias_variance": 0.0, "input_dim": 784}
-    nets = [ResidualNetwork(branch_scale=rho, **common) for rho in _SCALES]
-    theta = tangent_kernels(nets[0], input_kernel(data[0], nets[0])).tangent_kernels[-1]
-    step = _STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
+    nets = [_network(depth, width, rho) for rho in _SCALES]
+    step = _step_size(nets[0], data[0], _NOISE)
     rows = [_trained(net, data, step, size.steps, seed, directory, progress) for net in nets]
     chosen = (
-        rf"$K^{{(0)}} = {INPUT_SCALE:g}$, temperature {_NOISE:g}, step, images; dots before, "
+        f"{depth} layers of {width} neurons, {size.images} images, {size.steps} steps, "
+        rf"temperature {_NOISE:g}, $K^{{(0)}} = {INPUT_SCALE:g}$; dots before, "
         "crosses after training; lines: infinite width, dashed: posterior to order $1/N$"
     )
     return Numbers([curve for curves in rows for curve in curves], chosen)
+
+
+def _network(depth: int, width: int, rho: float) -> ResidualNetwork:
+    return ResidualNetwork(
+        depth=depth, branch_scale=rho, bias_variance=0.0, width=width, input_dim=784
+    )
+
+
+def _classes(count: int, tested: int) -> tuple[np.ndarray, ...]:
+    """Samples and labels for training, as many of both classes, and those for tests."""
+    images = load_mnist(count=count + tested)
+    samples = normalise(images.samples, INPUT_SCALE, ResidualNetwork(depth=1).weight_variance)
+    labels = np.where(np.asarray(images.labels) == 0, 1.0, -1.0)
+    # Sorted by class: the first of each are for training.
+    first = np.arange(len(labels)) % (len(labels) // 2) < count // 2
+    return samples[first], labels[first], samples[~first], labels[~first]
+
+
+def _step_size(net: ResidualNetwork, X: np.ndarray, noise: float) -> float:
+    theta = tangent_kernels(net, input_kernel(X, net)).tangent_kernels[-1]
+    return float(_STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
 
 
 def _trained(
@@ -112,8 +129,6 @@ def _trained(
 
     X, Y, tested, labels = data
     name = f"rho = {net.branch_scale:g}"
-    if directory is not None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
     module = torch_module(net, seed=seed, dtype="float32")
     before = deepcopy(module)
 
