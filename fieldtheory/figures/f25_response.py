@@ -283,7 +283,7 @@ def draw_maxima(ax: Any, curves: Sequence[Curve], colour: str, scale: str, index
     edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.6, "markersize": 4}
     for x, y, shade in zip(maxima.x, maxima.y, shades, strict=True):
         ax.plot(x, y, "o", color=shade, zorder=3, **edge)
-    ax.set(xlabel=rf"residual scaling ${scale}$", xlim=(0, None), ylim=(0, 1.3 * maxima.y.max()))
+    ax.set(xlabel=rf"residual scaling ${scale}$", xlim=(0, None), ylim=(0, 1.35 * maxima.y.max()))
     ax.set_ylabel(rf"output response $\chi^{{\mathrm{{out}}}}{index}$")
     ax.legend(loc="upper center", ncols=2)
 

@@ -11,7 +11,8 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, note
+from fieldtheory.figures.parts import Numbers, count_layers, note
+from fieldtheory.figures.trainer import Size, accuracy
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
@@ -19,14 +20,22 @@ from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve, matrix_rows, over_layers
 from fieldtheory.plotting.style import BLUE, GREEN, panels, styled
 
-_SCALES = (1.0, 0.3)
+# ρ of the networks, and how they are drawn.
+_SCALES = {1.0: BLUE, 0.3: GREEN}
 _STATES = ("before", "after")
+# The temperature κ, which the caption leaves open.
 _NOISE = 0.05
-# h (1 + λ/κ) at ρ = 1; 2 is the limit of stability.
+# h (1 + λ/κ) at ρ = 1 for the step h; 2 is the limit of stability.
 _STABLE = 0.8
-_ANGLE, _PAIRS, _TESTED, _RECORDS = 1e-4, 50, 200, 100
-# Depth, width, images and steps: those of the caption, and those of tests.
-_FULL, _QUICK = (10, 500, 100, 10_000), (3, 30, 10, 60)
+# By which both inputs of a pair turn for their response, in radians.
+_ANGLE = 1e-4
+# Pairs of images over which the response is averaged.
+_PAIRS = 50
+# Records of loss and kernels during the training.
+_RECORDS = 100
+# Those of the caption, and those of tests.
+_FULL = Size(networks=((10, 500),), images=100, tested=200, steps=10_000)
+_QUICK = Size(networks=((3, 30),), images=10, tested=200, steps=60)
 
 
 def fig7(
@@ -68,30 +77,49 @@ def fig7(
     15 %. Unlike in the paper the response at ρ = 0.3 grows no more than at ρ = 1, by at most 2 %
     and 5 %; the temperature of the paper is not known.
     """
-    depth, width, count, steps = _QUICK if quick else _FULL
+    size = _QUICK if quick else _FULL
     seed = validation.integer("seed", seed, 0)
-    images = load_mnist(count=count + _TESTED)
+    if directory is not None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    data = _classes(size.images, size.tested)
+    ((depth, width),) = size.networks
+    nets = [_network(depth, width, rho) for rho in _SCALES]
+    step = _step_size(nets[0], data[0], _NOISE)
+    rows = [_trained(net, data, step, size.steps, seed, directory, progress) for net in nets]
+    chosen = (
+        f"{depth} layers of {width} neurons, {size.images} images, {size.steps} steps, "
+        rf"temperature {_NOISE:g}, $K^{{(0)}} = {INPUT_SCALE:g}$; dots before, "
+        "crosses after training; lines: infinite width, dashed: posterior to order $1/N$"
+    )
+    return Numbers([curve for curves in rows for curve in curves], chosen)
+
+
+def _network(depth: int, width: int, rho: float) -> ResidualNetwork:
+    return ResidualNetwork(
+        depth=depth, branch_scale=rho, bias_variance=0.0, width=width, input_dim=784
+    )
+
+
+def _classes(count: int, tested: int) -> tuple[np.ndarray, ...]:
+    """Samples and labels for training, as many of both classes, and those for tests."""
+    images = load_mnist(count=count + tested)
     samples = normalise(images.samples, INPUT_SCALE, ResidualNetwork(depth=1).weight_variance)
     labels = np.where(np.asarray(images.labels) == 0, 1.0, -1.0)
-    # Sorted by class: the first of each are known.
-    known = np.arange(len(labels)) % (len(labels) // 2) < count // 2
-    data = samples[known], labels[known], samples[~known], labels[~known]
-    nets = [
-        ResidualNetwork(
-            depth=depth, branch_scale=rho, bias_variance=0.0, width=width, input_dim=784
-        )
-        for rho in _SCALES
-    ]
-    theta = tangent_kernels(nets[0], input_kernel(data[0], nets[0])).tangent_kernels[-1]
-    step_size = _STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
-    found = [_trained(net, data, (step_size, steps), seed, directory, progress) for net in nets]
-    return Numbers([curve for curves in found for curve in curves])
+    # Sorted by class: the first of each are for training.
+    first = np.arange(len(labels)) % (len(labels) // 2) < count // 2
+    return samples[first], labels[first], samples[~first], labels[~first]
+
+
+def _step_size(net: ResidualNetwork, X: np.ndarray, noise: float) -> float:
+    theta = tangent_kernels(net, input_kernel(X, net)).tangent_kernels[-1]
+    return float(_STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
 
 
 def _trained(
     net: ResidualNetwork,
     data: tuple[np.ndarray, ...],
-    size_and_number: tuple[float, int],
+    step_size: float,
+    steps: int,
     seed: int,
     directory: str | Path | None,
     progress: bool,
@@ -100,17 +128,13 @@ def _trained(
     from fieldtheory.training import Langevin, torch_module, train
 
     X, Y, tested, labels = data
-    step_size, steps = size_and_number
     name = f"rho = {net.branch_scale:g}"
-    if directory is not None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
     module = torch_module(net, seed=seed, dtype="float32")
     before = deepcopy(module)
 
     def observe(module: Any) -> dict[str, Any]:
-        right = np.sign(module(tested)[:, 0].numpy()) == labels
         contrast = _contrast(module.residual_kernels(X).numpy(), Y)
-        return {"accuracy": right.mean(), "contrast": contrast}
+        return {"accuracy": accuracy(module, tested, labels), "contrast": contrast}
 
     history = train(
         module, X, Y, Langevin(module.priors(), step_size, _NOISE, seed), steps=steps,
@@ -170,12 +194,12 @@ def _turned(a: np.ndarray, b: np.ndarray, angle: float) -> np.ndarray:
 def draw_fig7(numbers: Numbers) -> Any:
     """(a) Response, (b) loss and accuracy, (c) output kernels, (d) kernels of the layers."""
     figure, axes = panels((2.7, 3.1, 2.6, 2.7), 2.9)
-    shown = numbers.panels()
-    colours = {f"rho = {rho:g}": colour for rho, colour in zip(_SCALES, (BLUE, GREEN), strict=True)}
+    curves_of = numbers.panels()
+    colours = {f"rho = {rho:g}": colour for rho, colour in _SCALES.items()}
     forms = {"theory": "-", "before": "o", "after": "x", "posterior": "--", "loss": "-"}
     accuracies = axes[1].twinx()
     for ax, panel in ((axes[0], "a"), (axes[1], "b"), (axes[3], "d")):
-        for curve in shown[panel]:
+        for curve in curves_of[panel]:
             name, kind = curve.label.split(", ")
             points = {"color": colours[name], "markersize": 3.5, "elinewidth": 0.8}
             if kind == "accuracy":
@@ -183,26 +207,20 @@ def draw_fig7(numbers: Numbers) -> Any:
             else:
                 label = name.replace("rho", r"$\rho$") if kind == "theory" else None
                 ax.errorbar(curve.x, curve.y, curve.error, fmt=forms[kind], label=label, **points)
-    for ax in axes[[0, 3]]:
-        ax.xaxis.get_major_locator().set_params(integer=True)
     axes[0].legend()
-    axes[0].set(xlabel="layer $l$", ylabel=r"response $\eta_{\alpha\beta}^{(l)}$", yscale="log")
+    count_layers(axes[0], ylabel=r"response $\eta_{\alpha\beta}^{(l)}$", yscale="log")
+    count_layers(axes[3], ylabel="$C^{(l)}$ within less between classes", yscale="log")
     axes[1].set(xlabel="step", ylabel="training loss (solid)", yscale="log")
     accuracies.set_ylabel("test accuracy in % (dotted)")
     accuracies.spines["right"].set_visible(True)
     rows = []
     for name in colours:
-        pair = [[curve.y for curve in shown[f"c, {name}, {state}"]] for state in _STATES]
+        pair = [[curve.y for curve in curves_of[f"c, {name}, {state}"]] for state in _STATES]
         rows.append(np.hstack(pair) / np.max(pair))
     axes[2].imshow(np.vstack(rows), cmap="cividis", interpolation="nearest")
     centres = len(rows[0]) * np.array([0.5, 1.5])
     axes[2].set_xticks(centres, _STATES)
     axes[2].set_yticks(centres, [name.replace("rho", r"$\rho$") for name in colours], rotation=90)
     axes[2].set_xlabel("output kernel / its maximum")
-    axes[3].set(xlabel="layer $l$", ylabel="$C^{(l)}$ within less between classes", yscale="log")
-    note(
-        figure,
-        "$K^{(0)} = 0.05$, temperature 0.05, step, images; dots before, crosses after "
-        "training; lines: infinite width, dashed: posterior to order $1/N$",
-    )
+    note(figure, numbers.chosen)
     return figure

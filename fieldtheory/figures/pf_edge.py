@@ -22,13 +22,13 @@ _CHUNK = 25
 
 def edge_networks(depth: int, width: int) -> tuple[FeedForwardNetwork, FeedForwardNetwork]:
     """Networks of tanh and ReLU on the edge of chaos, see `edge_of_chaos` (PF section 1)."""
-    found = []
+    networks = []
     for name, bias in (("tanh", BIAS_VARIANCE), ("relu", 0.0)):
         weight = edge_of_chaos(name, bias).weight_variance
-        parameters: dict[str, Any] = {"activation": name, "input_dim": 1, "bias_variance": bias}
-        parameters |= {"depth": depth, "width": width, "weight_variance": weight}
-        found.append(FeedForwardNetwork(**parameters))
-    return found[0], found[1]
+        parameters: Any = {"activation": name, "input_dim": 1, "bias_variance": bias}
+        sizes: Any = {"depth": depth, "width": width}
+        networks.append(FeedForwardNetwork(weight_variance=weight, **parameters, **sizes))
+    return networks[0], networks[1]
 
 
 def edge_covariance(network: FeedForwardNetwork, z: np.ndarray) -> np.ndarray:
@@ -66,10 +66,10 @@ def edge_functions(
     decided |= {"networks": networks, "neurons": neurons}
     tasks = ((index, network, K0, seed, size, neurons) for index, size in enumerate(sizes))
     saving: dict[str, Any] = {"directory": directory, "specification": decided}
-    found = chunks.ordered_chunks(
+    parts = chunks.ordered_chunks(
         _drawn, tasks, len(sizes), jobs, "simulate", progress=progress, **saving
     )
-    drawn = np.concatenate([arrays["values"] for arrays in found])[:samples]
+    drawn = np.concatenate([arrays["values"] for arrays in parts])[:samples]
     return drawn @ np.maximum([-z, z], 0.0) if relu else drawn
 
 

@@ -168,6 +168,18 @@ def test_curves_are_the_values(curve, value):
     np.testing.assert_array_equal(row, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("f25.fig7", "3 layers of 30 neurons, 10 images, 60 steps"),
+        ("pf.fig5", "5 epochs of 200"),
+        ("sr.table3", "10 neurons, 200 images of MNIST; errors over 2 networks"),
+    ],
+)
+def test_notes_of_quick_figures_state_their_own_sizes(name, sizes):
+    assert sizes in small(name).chosen
+
+
 def test_values_are_attributes_and_errors_name_them():
     numbers = Numbers([Curve("a", "p", np.arange(2), np.arange(2))], values={"response": 1.5})
     assert numbers.response == 1.5 and "response" in dir(numbers) and "curves" in dir(numbers)
