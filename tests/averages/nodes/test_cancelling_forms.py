@@ -101,12 +101,12 @@ def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"),
-    [("1 - cos(h)", "panels"), ("cosh(h) - 1", "closed form"), ("sin(h)", "closed form")],
+    ("text", "reason"),
+    [("1 - cos(h)", "integrals where"), ("sin(h)", "of every term")],
 )
-def test_the_rule_is_said(text: str, rule: str) -> None:
+def test_the_reason_is_said(text: str, reason: str) -> None:
     (row,) = explain(layer_functions(as_activation(text)).averages.moment).rows
-    assert row.rule == rule
+    assert row.rule == "closed form" and reason in row.reason
 
 
 @pytest.mark.parametrize(
