@@ -42,7 +42,8 @@ def lambdify(
     -------
     callable
         A matrix comes back as an array, its rows and columns on the last two axes (a list of
-        lists with mpmath).
+        lists with mpmath). Derivatives of averages of parallel signals are the limits of nearly
+        parallel ones, ±∞ where these diverge: of signals that jump together.
 
     Raises
     ------
@@ -55,8 +56,8 @@ def lambdify(
         If the backend is "jax" and JAX is not installed.
     ArithmeticError
         From the function, if an integral misses its tolerance: 1e-12 of the natural size,
-        √(⟨f²⟩⟨g²⟩) of ⟨f g⟩ (`QuadratureError`), or the digits asked for with mpmath
-        (`PrecisionError`).
+        √(⟨f²⟩⟨g²⟩) of ⟨f g⟩, or diverges with terms of both signs (`QuadratureError`), or misses
+        the digits asked for with mpmath (`PrecisionError`).
 
     Examples
     --------

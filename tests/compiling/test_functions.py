@@ -1,5 +1,7 @@
 """Symbolic results as numeric functions: backends, shapes, stability, errors, inequalities."""
 
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from scipy.special import erf
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.activations import ACTIVATIONS
-from tests.oracles import exact
+from fieldtheory.networks.activations import ACTIVATIONS, as_activation
+from tests.oracles import exact, parallel
 from tests.oracles import quadrature as oracle
 
 x, y, z, p = sp.symbols("x y z p", real=True)
@@ -123,6 +125,67 @@ def test_singular_covariances_are_finite(name):
         scaled = pairs(variance, 4 * variance, 2 * variance)
         rounded = pairs(variance, 4 * variance, 2 * variance * (1 + 2e-16))
         np.testing.assert_allclose(scaled, rounded, rtol=1e-7)
+
+
+def line(intercept, slope):
+    return lambda h: (intercept + slope * h, slope + 0 * h, 0 * h)
+
+
+def tanh_shifted(h):
+    t = np.tanh(h - 0.25)
+    return t, 1 - t**2, -2 * t * (1 - t**2)
+
+
+ZERO = line(0, 0)
+KINKED = [
+    ("hard_tanh", (-1, 1), [line(-1, 0), line(0, 1), line(1, 0)], (1, -1, 2, -0.5)),
+    ("hard_sigmoid", (-3, 3), [ZERO, line(0.5, 1 / 6), line(1, 0)], (1, -1)),
+    ("relu6", (0, 6), [ZERO, line(0, 1), line(6, 0)], (1, -0.5)),
+    ("softshrink", (-0.5, 0.5), [line(0.5, 1), ZERO, line(-0.5, 1)], (1, -1, 2)),
+    ("relu(h - 0.5)", (0.5,), [ZERO, line(-0.5, 1)], (1, -1, 2)),
+    ("min(relu(h-0.25), 1)", (0.25, 1.25), [ZERO, line(-0.25, 1), line(1, 0)], (1, 2)),
+    ("max(0, tanh(h-0.25))", (0.25,), [ZERO, tanh_shifted], (1, -1)),
+    ("hardshrink", (-0.5, 0.5), [line(0, 1), ZERO, line(0, 1)], (2, -0.5)),
+]
+
+
+@pytest.mark.parametrize("name, at, pieces, ratios", KINKED, ids=[row[0] for row in KINKED])
+def test_derivatives_of_parallel_inputs_with_kinks(name, at, pieces, ratios):
+    product = as_activation(name)(x) * as_activation(name)(y)
+    node = GaussianAverage(product, (x, y), K2)
+    function = lambdify([a, b, c], [node.diff(a), node.diff(c)])
+    for variance, ratio in itertools.product((0.5, 20.0), ratios):
+        expected = parallel.derivatives(at, pieces, variance, ratio)
+        found = function(variance, ratio**2 * variance, ratio * variance)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "mpmath"])
+@pytest.mark.parametrize("name", ["sign", "hardshrink"])
+def test_derivatives_diverge_where_signals_jump_together(name, backend):
+    product = as_activation(name)(x) * as_activation(name)(y)
+    node = GaussianAverage(product, (x, y), K2)
+    function = lambdify([a, b, c], node.diff(a), backend)
+    assert function(1.0, 1.0, 1.0) == -np.inf and function(1.0, 1.0, -1.0) == np.inf
+
+
+def test_divergent_terms_of_both_signs_are_refused():
+    """Opposite inputs whose jumps at ±1 differ in sign, those at ±2 do not."""
+    phi = as_activation("heaviside(h-1) - heaviside(h+1) + heaviside(h-2) + heaviside(h+2)")
+    node = GaussianAverage(phi(x) * phi(y), (x, y), K2)
+    with pytest.raises(QuadratureError, match="jumps of both signs"):
+        lambdify([a, b, c], node.diff(a))(1.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_closed_forms_of_parallel_inputs_with_kinks(sign):
+    """−N(1; 0, K) of hard tanh, as an expression and as a number."""
+    phi = as_activation("hard_tanh")
+    slope = GaussianAverage(phi(x) * phi(y), (x, y), K2).diff(a)
+    identical = slope.subs({b: a, c: sign * a}, simultaneous=True).doit()
+    assert sp.simplify(identical + sign * sp.exp(-1 / (2 * a)) / sp.sqrt(2 * sp.pi * a)) == 0
+    scaled = slope.subs({a: 1, b: 4, c: 2 * sign}, simultaneous=True)
+    assert float(scaled.evalf(20)) == pytest.approx(-sign * np.exp(-0.5) / np.sqrt(2 * np.pi))
 
 
 @pytest.mark.parametrize("name", NAMES)

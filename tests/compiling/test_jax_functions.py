@@ -179,6 +179,15 @@ def test_gradient_of_identical_inputs(name):
     assert sum(slopes) == pytest.approx(float(slope), rel=1e-13)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_gradient_of_parallel_inputs_with_kinks(sign):
+    """Hard tanh: ∓N(1; 0, K), which is ∓0.2076 at K = 1/2, and the probability of |h| < 1."""
+    slopes = gradient(lambdify([a, b, c], pair("hard_tanh"), "jax"), (0.5, 0.5, sign * 0.5))
+    density = np.exp(-1) / np.sqrt(np.pi)
+    expected = [-sign * density, -sign * density, float(sp.erf(1))]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-14)
+
+
 @pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
 def test_no_variance(name):
     moment = lambdify([K], second_moment(name), "jax")

@@ -317,6 +317,7 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
         return _by_parts(delta, slope, rest, i, variables, K, conditional)
     point = -delta.args[0].subs(x, 0) / slope
     others = [j for j in range(len(variables)) if j != i]
+    names = tuple(variables[j] for j in others)
     at_point = conditional.density(point, K[i, i]) / sp.Abs(slope)
     means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
     rest = rest.subs(x, point).subs(means, simultaneous=True)
@@ -329,6 +330,12 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
             (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
         ),
     )
+    if residual.is_zero_matrix:
+        # Parallel variables: both sides of a step count, δ-functions that meet diverge.
+        rest = rest.subs(dict.fromkeys((variables[j] for j in others), 0))
+        if rest.has(DiracDelta, sp.nan, sp.zoo):
+            raise _NoClosedForm
+        return _times(at_point, rest)
     left = tuple(variables[j] for j in others)
     return _times(at_point, conditional.average(rest, left, residual))
 
