@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -65,16 +65,23 @@ def derive(
         bool, typer.Option("--put-in", help="Put the activation and its derivatives in.")
     ] = False,
     notation: Annotated[
-        str | None, typer.Option(help="F25 for the letters and factors of the paper.")
+        str | None, typer.Option(help="F25 for the letters of the paper, coefficients written out.")
     ] = None,
     document: Annotated[
         bool,
         typer.Option(
             "--document",
-            help="The derivation step by step, a document for pdflatex; with the depth, inputs, "
-            "layers, activation and scales above.",
+            help="The derivation step by step, a document for pdflatex; with the options above but "
+            "--what, --abbreviate and --numbered.",
         ),
     ] = False,
+    misprints: Annotated[
+        bool,
+        typer.Option(
+            "--misprints/--no-misprints",
+            help="With --document: remark which printed equations of the paper do not hold.",
+        ),
+    ] = True,
 ) -> None:
     """Print the theory of a network as LaTeX.
 
@@ -99,6 +106,8 @@ def derive(
         fieldtheory derive --what hessian --notation F25
 
         fieldtheory derive --activation gelu --document > appendix.tex
+
+        fieldtheory derive --document --no-misprints --width 246 > columns.tex
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
@@ -110,18 +119,10 @@ def derive(
         values.layer_scale("branch_scale", branch_scale),
         values.layer_scale("skip_scale", skip_scale),
     )
+    typeset: dict[str, Any] = {"width": width, "put_in": put_in, "notation": notation}
     if document:
-        echo(theory.document(layers).rstrip())
+        echo(theory.document(layers, misprints=misprints, **typeset).rstrip())
         return
     quantities = what.split(",")
-    echo(
-        theory.latex(
-            quantities if len(quantities) > 1 else what,
-            layers,
-            abbreviate,
-            width=width,
-            numbered=numbered,
-            put_in=put_in,
-            notation=notation,
-        )
-    )
+    several = quantities if len(quantities) > 1 else what
+    echo(theory.latex(several, layers, abbreviate, numbered=numbered, **typeset))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import sympy as sp
 
@@ -75,9 +75,6 @@ class Notation:
     abbreviate: bool
     column: float = TEXT_WIDTH
     put_in: bool = False
-
-    # Whether equations stand below each other at one relation sign.
-    together: ClassVar[bool] = True
 
     @property
     def matrices(self) -> bool:

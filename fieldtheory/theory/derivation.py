@@ -21,7 +21,7 @@ from fieldtheory.theory.appendix import document
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
-from fieldtheory.theory.f25_notation import F25, F25Notation
+from fieldtheory.theory.f25_notation import in_letters_of_paper
 from fieldtheory.theory.formulas import (
     GENERIC,
     SATURATION,
@@ -203,10 +203,7 @@ class Derivation:
         put_in : bool
             Put a named φ and its derivatives into the averages, as tanh' = 1 − tanh².
         notation : "F25", optional
-            The letters and factors of F25 for symbolic layers of its network (γ = 1, one ρ): 𝒮, 𝒢,
-            ⟨A, B⟩^c, the conjugate signals h̃, coefficients written out, φ a letter.
-            Equations are those of the paper where it holds. For the action, the saddle point, the
-            kernels and all blocks.
+            The letters of F25: 𝒮, 𝒢, φ^(l), ⟨A, B⟩^c, coefficients written out.
 
         Returns
         -------
@@ -239,27 +236,39 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         several = isinstance(quantity, list | tuple) and len(quantity) > 0
         quantities = [known_quantity(q) for q in (quantity if several else [quantity])]
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
-        width = validation.within("width", width, 240.0, 2000.0)
         for name in set(SATURATION).intersection(quantities):
             self._require_paper(f"quantity {name!r}")
         explicit = layers == "explicit"
         last = sp.Integer(self.depth) if explicit else sym.DEPTH
         table = EXPLICIT if explicit else GENERIC
-        kind = Notation
+        letters = self._letters(last, abbreviate, width, put_in, notation)
+        if quantities == [SYMBOLS]:
+            text = symbols_latex(letters, numbered)
+        else:
+            for name in quantities:
+                validation.choice("quantity", name, tuple(table))
+            text = results_latex(quantities, letters, table, numbered)
+        return text if notation is None else in_letters_of_paper(text)
+
+    def _letters(
+        self, last: sp.Expr, abbreviate: bool, width: float, put_in: bool, notation: str | None
+    ) -> Notation:
+        """How it is written, from checked arguments; F25 has no short symbols."""
+        width = validation.within("width", width, 240.0, 2000.0)
         if notation is not None:
             validation.choice("notation", notation, ["F25"])
-            kind, table = F25Notation, F25
-            if explicit:
-                raise ValueError("notation='F25' is for symbolic layers, got layers='explicit'")
-            self._require_paper("notation 'F25'")
-        letters = kind(self._layers, last, self.inputs, self.activation, abbreviate, width, put_in)
-        if quantities == [SYMBOLS]:
-            return symbols_latex(letters, numbered)
-        for name in quantities:
-            validation.choice("quantity", name, tuple(table))
-        return results_latex(quantities, letters, table, numbered)
+        short = abbreviate and notation is None
+        return Notation(self._layers, last, self.inputs, self.activation, short, width, put_in)
 
-    def document(self, layers: str = "generic") -> str:
+    def document(
+        self,
+        layers: str = "generic",
+        *,
+        width: float = TEXT_WIDTH,
+        put_in: bool = False,
+        notation: str | None = None,
+        misprints: bool = True,
+    ) -> str:
         """The derivation step by step, as a LaTeX document that pdflatex compiles.
 
         It has the definition of the network, the average over weights, the action, its saddle
@@ -271,6 +280,10 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         layers : {"generic", "explicit"}
             For symbolic layers, or with a section that writes them out at the depth of the
             derivation.
+        width, put_in, notation
+            As in `latex`. Columns of up to 270 points stand two on a page.
+        misprints : bool
+            Whether it remarks which printed equations of F25 do not hold.
 
         Raises
         ------
@@ -285,9 +298,12 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         validation.choice("layers", layers, _LAYERS)
         if not issubclass(self.family, ResidualNetwork):
             raise ValueError(f"document is that of a ResidualNetwork, got {self!r}")
-        notation = Notation(self._layers, sym.DEPTH, self.inputs, self.activation, abbreviate=True)
-        at_depth = replace(notation, last=sp.Integer(self.depth))
-        return document(notation, at_depth if layers == "explicit" else None)
+        letters = self._letters(sym.DEPTH, True, width, put_in, notation)
+        # Entries of all pairs would fill pages.
+        short = letters.abbreviate or self.inputs > 1
+        at_depth = replace(letters, last=sp.Integer(self.depth), abbreviate=short)
+        text = document(letters, at_depth if layers == "explicit" else None, misprints)
+        return text if notation is None else in_letters_of_paper(text)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"

@@ -90,7 +90,7 @@ def results_latex(
         defined |= {(e.left, e.right) for e in found}
         for is_array, group in groupby(found, key=lambda e: isinstance(e, Array)):
             block = list(group)
-            blocks += block if is_array else [block] if notation.together else [[e] for e in block]
+            blocks += block if is_array else [block]
     listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
     of_fields = {"action", "kernels"}.intersection(quantities)
     below = notation.definitions(listed, stationary=not of_fields)
@@ -98,13 +98,15 @@ def results_latex(
         below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
     below = [e for e in below if (e.left, e.right) not in defined]
     defined |= {(e.left, e.right) for e in below}
-    lists = [below] if notation.together else [[e] for e in below]
-    return page([*blocks, *lists], notation.column, quantities[0] if numbered else "")
+    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
 
 
-def symbols_latex(notation: Notation, breaks: bool) -> str:
-    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
-    found = meanings(notation.layers.family, notation.inputs, not notation.together)
+def symbols_latex(notation: Notation, breaks: bool, document: str = "") -> str:
+    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages.
+
+    With the text of a document it has the symbols in that text.
+    """
+    found = meanings(notation.layers.family, notation.inputs, document)
     room = notation.column - max(map(width, found)) - 20
     lines = []
     for symbol, meaning in found.items():

@@ -135,7 +135,7 @@ def _entrywise(
 
 def _as_products(quantity: str, n: Notation) -> Shown:
     """For symbolic layers, and that it is so."""
-    limit = r"or } L > 3" if quantity == "G11" else "without short symbols}"
+    limit = r"or } L > 3" if quantity == "G11" else "}"
     note = rf"\text{{not written out for several inputs {limit}"
     first, *others = GENERIC[quantity](n)
     return [replace(first, note=", ".join(filter(None, (first.note, note)))), *others]
@@ -157,8 +157,13 @@ def _hessian(n: Notation) -> Shown:
     return [*GENERIC["S11"](n), *transposed("S12", lambda n: [])(n), *_mixed(n), *_source(n)]
 
 
+def has_fluctuations(n: Notation) -> bool:
+    """Whether the entries of G11 are written out."""
+    return not n.matrices and int(n.last) + 2 <= _WRITTEN_OUT
+
+
 def _fluctuations(n: Notation) -> Shown:
-    if n.matrices or int(n.last) + 2 > _WRITTEN_OUT:
+    if not has_fluctuations(n):
         return _as_products("G11", n)
     G12 = response_propagator(n)
     product = (G12 * source_block(n) * G12.T).applyfunc(sp.expand)

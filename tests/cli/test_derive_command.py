@@ -83,3 +83,6 @@ def test_document():
     options = ("-L", 1, "-a", "erf", "--skip-scale", "per-layer", "--layers", "explicit")
     th = ft.derive(1, activation="erf", skip_scale="per layer")
     assert output("derive", *options, "--document") == th.document("explicit")
+    typeset = ("--width", 246, "--notation", "F25", "--put-in", "--no-misprints")
+    expected = th.document("explicit", width=246, notation="F25", put_in=True, misprints=False)
+    assert output("derive", *options, "--document", *typeset) == expected

@@ -10,8 +10,10 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory.latex import latex
-from tests.test_derivations import compiled, complaints
+from tests.tables import slow
+from tests.test_derivations import compiled, complaints, formulas
 from tests.theory.test_latex import typeset
+from tests.theory.test_symbols import symbols
 
 C, s2 = sp.symbols("C sigma2", positive=True)
 h, w, z, omega = sp.symbols("h w z omega", real=True)
@@ -59,19 +61,83 @@ CASES = {
 }
 
 
+COLUMN = {"width": 246, "misprints": False}
+PAPER = {"width": 246, "notation": "F25"}
+WRITTEN = [{"width": width, "put_in": True} for width in (246, 300)]
+QUICK = [("two inputs", COLUMN), ("feed-forward", PAPER)]
+TYPESET = [(name, options) for name in CASES for options in ({}, COLUMN, PAPER, *WRITTEN)]
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "two inputs" else pytest.param(name, marks=pytest.mark.slow)
-        for name in CASES
-    ],
+    "name, options", [case if case in QUICK else slow(*case) for case in TYPESET], ids=str
 )
-def test_it_compiles_and_fits_the_page(name, tmp_path):
+def test_it_compiles_and_fits_the_page(name, options, tmp_path):
     arguments, layers = CASES[name]
     tex = tmp_path / "source" / "appendix.tex"
     tex.parent.mkdir()
-    tex.write_text(ft.derive(**arguments).document(layers), encoding="utf-8")
+    text = ft.derive(**arguments).document(layers, **options)
+    tex.write_text(text, encoding="utf-8")
     assert complaints(compiled(tex, tmp_path)) == []
+    assert ("[twocolumn]" in text) == (options.get("width") == 246)
+
+
+def test_a_column_is_that_of_another_document(tmp_path):
+    """What stands below the title fits two columns of an article without the lengths above it."""
+    text = ft.derive(1, 2, "gelu").document("explicit", width=246).split(r"\maketitle")[1]
+    lengths = r"\textwidth=512pt\columnsep=20pt"
+    tex = tmp_path / "source" / "appendix.tex"
+    tex.parent.mkdir()
+    tex.write_text(
+        rf"\documentclass[twocolumn]{{article}}\usepackage{{amsmath,hyperref}}{lengths}"
+        rf"\begin{{document}}{text}"
+    )
+    assert complaints(compiled(tex, tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, layers, options",
+    [
+        ({"depth": 2}, "explicit", {}),
+        ({"depth": 2, "inputs": 2, "activation": "erf"}, "explicit", {}),
+        ({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25", "put_in": True}),
+        ({"network": ft.FeedForwardNetwork(depth=2)}, "generic", {"misprints": False}),
+    ],
+)
+def test_its_list_has_the_symbols_that_occur_and_no_others(arguments, layers, options):
+    text, listed = ft.derive(**arguments).document(layers, **options).split(r"\section{Symbols}")
+    used = set().union(*(symbols(formula) for formula in formulas(text)))
+    rows = re.search(r"\\begin\{align\*\}\n(.*?)\n\\end", listed, re.DOTALL)[1].split("\n")
+    entries = r",\ ".join(row.split(r"&\quad")[0] for row in rows).split(r",\ ")
+    known = {found[0] for entry in entries if (found := symbols(entry))}
+    # Differentials, what any two observables are called, sizes of brackets, a limit.
+    assert used - known <= {"d", "B", r"\big", r"\Big", r"\bigg", r"\to"}
+    assert known <= used
+
+
+@pytest.mark.parametrize("notation", [None, "F25"])
+def test_remarks_on_misprints_can_be_left_out(notation):
+    th = ft.derive(1, activation="erf")
+    with_remarks, without = (th.document(notation=notation, misprints=m) for m in (True, False))
+    words = r"misses|lack |prints|too many|stands for|leave out|\(109\)|does not hold"
+    assert len(re.findall(words, with_remarks)) > 10 and not re.findall(words, without)
+    assert r"F25~(16)--(18)" in without and "?>" not in with_remarks + without
+    formulas_of = [
+        re.findall(r"\\begin\{align\}.*?\\end\{align\}", t, re.DOTALL)
+        for t in (with_remarks, without)
+    ]
+    assert formulas_of[0] == formulas_of[1]
+
+
+def test_letters_columns_and_functions_are_those_asked_for():
+    th = ft.derive(2, activation="tanh")
+    plain, paper, written = (
+        th.document(**options) for options in ({}, {"notation": "F25"}, {"put_in": True})
+    )
+    assert r"\mathcal{G}_{12}^{l m}" in paper and "G_{12}^{l m}" in plain
+    assert "a_{l} M'_{l - 1}" in plain and "a_{l} M'_{l - 1}" not in paper
+    assert r"\tanh^{2}(h^{(l)})" in written and r"\tanh^{2}(h^{(l)})" not in plain
+    explicit = th.document("explicit")
+    assert "S_{22} &= N \\begin{pmatrix}" in explicit and "N G_{11}^{1 1} &=" in explicit
 
 
 @pytest.mark.parametrize("name", CASES)

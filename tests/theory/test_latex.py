@@ -14,7 +14,6 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.report.document import mathml
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.f25_notation import F25
 from fieldtheory.theory.formulas import QUANTITIES, SATURATION
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.latex import latex
@@ -204,7 +203,7 @@ def test_everything_renders(depth, inputs, activation, of_paper, katex_failures)
     found = dict(strings(depth, inputs, activation, of_paper))
     th = theory(depth, inputs, activation, of_paper)
     if of_paper:
-        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*F25, "symbols")}
+        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*QUANTITIES, "symbols")}
     assert katex_failures(found) == {}
     for name in ("action", "hessian", "propagator"):
         assert mathml(found[f"{name} generic True"]).startswith("<math")
