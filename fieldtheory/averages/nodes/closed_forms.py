@@ -332,12 +332,11 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
     )
     if residual.is_zero_matrix:
         # Parallel variables: both sides of a step count, δ-functions that meet diverge.
-        rest = rest.subs(dict.fromkeys((variables[j] for j in others), 0))
+        rest = rest.subs(dict.fromkeys(names, 0))
         if rest.has(DiracDelta, sp.nan, sp.zoo):
             raise _NoClosedForm
         return _times(at_point, rest)
-    left = tuple(variables[j] for j in others)
-    return _times(at_point, conditional.average(rest, left, residual))
+    return _times(at_point, conditional.average(rest, names, residual))
 
 
 def _by_parts(
