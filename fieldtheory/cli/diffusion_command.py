@@ -173,7 +173,7 @@ def diffusion(
 
         fieldtheory diffusion -L 100 --width 100 --simulate 1000 --compare
 
-        fieldtheory diffusion --simulate 10000 --method gram --steps 100 --compare
+        fieldtheory diffusion --simulate 100000 --method gram --steps 50 --compare
 
         fieldtheory diffusion --data digits --count 4 --input-activation tanh
 
