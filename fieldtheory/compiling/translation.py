@@ -264,6 +264,8 @@ def _of_densities(
 ) -> Callable:
     """The function of what δ-functions leave: ±∞ where it diverges, as for signals that jump alike.
 
+    It is NaN for variances of zero.
+
     Raises
     ------
     QuadratureError
@@ -274,17 +276,21 @@ def _of_densities(
         "mpmath": (mpmath_code, _precise_density, mpmath.mpf),
     }[backend]
     compiled = code(arguments, value, functions | {DENSITY.__name__: density})
+    variances = [i for i, argument in enumerate(arguments) if argument.is_positive]
 
     def function(*entries: Any) -> Any:
         K = [number(k) for k in entries]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            found = compiled(*K)
-        if (found != found).any() if backend == "numpy" else mpmath.isnan(found):
+            result = compiled(*K)
+        undefined = np.asarray(result != result)
+        for i in variances:
+            undefined = undefined & np.asarray(K[i] > 0)
+        if undefined.any():
             raise QuadratureError(
-                "a derivative of an average has no value for signals that vanish, or jump alike "
-                f"with jumps of both signs: the variances and covariance are {entries}"
+                "a derivative of an average has no value for signals that jump together with "
+                "jumps of both signs: its terms diverge to +∞ and −∞"
             )
-        return found
+        return result
 
     return function
 
