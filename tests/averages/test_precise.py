@@ -58,10 +58,10 @@ def test_kinks_away_from_zero(F, expected, variance):
     [
         (("1", "2", "0.3"), 16),
         (("1", "2", "1e-9"), 20),
-        (("1", "2", "1.3"), 20),
+        slow(("1", "2", "1.3"), 20),
         (("0.01", "30", "-0.2"), 16),
         # Strong coupling takes nested panels, about a minute at 16 digits.
-        pytest.param(("1", "2", "1.41"), 8, marks=pytest.mark.slow),
+        slow(("1", "2", "1.41"), 8),
     ],
 )
 def test_two_variables_against_closed_forms(K, digits):
@@ -75,7 +75,7 @@ def test_two_variables_against_closed_forms(K, digits):
         assert mpmath.almosteq(relu, exact.relu_average(1, a, b, c), tolerance)
 
 
-@pytest.mark.parametrize("c", ["0.5", "-1.3", "1e-8"])
+@pytest.mark.parametrize("c", ["0.5", slow("-1.3"), "1e-8"])
 def test_kinks_away_from_zero_of_two_variables(c):
     """⟨|x−1|'' |y+½|''⟩/4 is a density; here ⟨θ(x−1) θ(y+½)⟩ by an integral of it over c."""
     a, b, c = R(1), R(2), R(c)
@@ -95,7 +95,7 @@ def test_kinks_away_from_zero_of_two_variables(c):
         assert abs(found - apart - mpmath.quad(density, [0, C])) < mpf("1e-19")
 
 
-@pytest.mark.parametrize("c", [R(1, 10**12), R(-1, 2), R(13, 10), R(7, 5)])
+@pytest.mark.parametrize("c", [R(1, 10**12), R(-1, 2), R(13, 10), slow(R(7, 5))])
 def test_connected_to_all_digits_at_any_correlation(c):
     """⟨x² ; y²⟩ = 2c², ⟨erf x ; erf y⟩ is an angle, and ⟨cos x ; cos y⟩ is known."""
     K = [[1, c], [c, 2]]

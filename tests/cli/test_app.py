@@ -216,9 +216,7 @@ class TestProcess:
         return done
 
     def test_output_can_be_piped_and_cut(self):
-        done = self.shell("set -o pipefail; fieldtheory derive -L 1 -w S21 | head -c 15")
-        assert (done.stdout, done.stderr) == (r"\begin{aligned}", "")
-        done = self.shell("fieldtheory solve -L 2000 -f csv | head -n 1")
+        done = self.shell("set -o pipefail; fieldtheory solve -L 2000 -f csv | head -n 1")
         assert (done.stdout, done.stderr) == ("layer,C,K,eta,chi\n", "")
 
     def test_help_and_typos_load_nothing_that_computes(self):

@@ -169,9 +169,9 @@ def test_schedules_by_name():
 
 
 def test_logarithms_where_kernels_overflow():
-    options = ("-L", 1100, "-a", "relu", "--weight-variance", 2, "--K0", MATRIX)
+    options = ("-L", 300, "-a", "relu", "--weight-variance", 20, "--K0", MATRIX)
     table = rows("solve", *options, "--decorrelation")
-    s = ft.solve(ft.ResidualNetwork(depth=1100, activation="relu", weight_variance=2.0), PAIR)
+    s = ft.solve(ft.ResidualNetwork(depth=300, activation="relu", weight_variance=20.0), PAIR)
     assert list(table[0]) == ["layer", "alpha", "beta", "ln|K|", "ln|chi|", "decorrelation"]
     between = [row for row in table if (row["alpha"], row["beta"]) == (0, 1)]
     np.testing.assert_array_equal(column(between, "ln|K|"), s.log_kernels[:, 0, 1])

@@ -14,7 +14,7 @@ from fieldtheory.compiling.translation import resolve, translate
 from fieldtheory.theory import notation as sym
 from tests.examples import K0_PAIR, PHI, derivation, network, oracle
 from tests.oracles import hessian, quadrature, recursion
-from tests.tables import slow
+from tests.tables import crossed, slow
 
 x, y, z = sp.symbols("x y z", real=True)
 a, b, c, d, e, f = sp.symbols("a b c d e f", real=True)
@@ -159,8 +159,7 @@ def test_third_cumulant_of_the_action():
 # Cumulants and their derivatives ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("activation", ["erf", "tanh", "relu"])
-@pytest.mark.parametrize("symbol", [a, d, f])
+@pytest.mark.parametrize(("activation", "symbol"), crossed(["erf", "tanh", "relu"], [a, d, f]))
 def test_derivative_of_a_third_cumulant(activation, symbol):
     phi = ft.networks.activations.ACTIVATIONS[activation]
     node = ConnectedCorrelator(phi(x) ** 2, phi(y) * phi(x), phi(z) ** 2, (x, y, z), K3)

@@ -127,7 +127,7 @@ def test_signals_that_outgrow_every_range_are_refused():
         ft.solve(net, [0.5])
 
 
-@pytest.mark.parametrize("psi, rtol", [("relu", 3e-4), ("hard_tanh", 3e-4), ("tanh", 3e-6)])
+@pytest.mark.parametrize("psi, rtol", [slow("relu", 3e-4), ("hard_tanh", 3e-4), ("tanh", 3e-6)])
 @pytest.mark.filterwarnings("ignore:averages over input_activation")
 def test_parallel_inputs_and_kinks_of_features(psi, rtol):
     net = network(depth=4, activation="hard_tanh", input_activation=psi)
@@ -311,9 +311,9 @@ def feature_average(psi, kinks, means, variances, c):
     return integral(lambda x: psi(a + s * x) * np.vectorize(conditional)(x), cuts)
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu", "softplus"])
-@pytest.mark.parametrize("c", [0.3, 0.99999])
-@pytest.mark.parametrize("size", [0.0, 1e-3, 2.0])
+@pytest.mark.parametrize(
+    ("name", "c", "size"), crossed(["tanh", "gelu", "softplus"], [0.3, 0.99999], [0.0, 1e-3, 2.0])
+)
 def test_many_neurons_are_averaged_over_once(name, c, size):
     """By polynomials through at most 256 nodes: the averages over all neurons, term by term."""
     rng, averages = np.random.default_rng(2), FeatureAverages(as_activation(name))

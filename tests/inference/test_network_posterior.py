@@ -6,6 +6,7 @@ from scipy.special import erf, ndtr
 
 import fieldtheory as ft
 from tests.oracles import weighted_prior
+from tests.tables import slow
 
 X = np.random.default_rng(0).standard_normal((5, 6))
 Y = np.array([1.0, -1.0, 1.5, 0.3])
@@ -44,9 +45,9 @@ def corrections(found):
 # Activation, γ, training inputs of all inputs, width, noise.
 CASES = [
     ("erf", 1.0, 3, 4, 100, 0.2),
-    ("tanh", 0.8, 4, 5, 100, 0.3),
+    slow("tanh", 0.8, 4, 5, 100, 0.3),
     ("relu", 1.0, 2, 3, 150, 0.5),
-    ("gelu", 0.0, 2, 3, 200, 0.5),
+    slow("gelu", 0.0, 2, 3, 200, 0.5),
     ("linear", 1.0, 2, 3, 150, 0.3),
 ]
 

@@ -6,6 +6,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from tests.oracles import neuron_chains as chains
+from tests.tables import slow
 
 PHI = {"linear": lambda h: h, "erf": erf, "relu": lambda h: np.maximum(h, 0)}
 SLOPE = {
@@ -105,7 +106,8 @@ def output_of(features, Y, noise, c, N):
 
 
 @pytest.mark.parametrize(
-    "name, depth, gamma, outputs", [("erf", 2, 1.0, 1), ("relu", 1, 0.5, 2), ("tanh", 1, 0.0, 1)]
+    "name, depth, gamma, outputs",
+    [slow("erf", 2, 1.0, 1), ("relu", 1, 0.5, 2), slow("tanh", 1, 0.0, 1)],
 )
 def test_sampled_saddle_points_solve_their_equations(name, depth, gamma, outputs):
     """Averages by importance sampling: C and C̃ = ½ C⁻¹(⟨f fᵀ⟩ − C)C⁻¹, and the output's."""

@@ -128,7 +128,7 @@ def check_expression(text):
     check_two(text, 0.6, 1.1, 0.3, 1e-8, jumps)
 
 
-@settings(max_examples=40, **RULES)
+@settings(max_examples=8, **RULES)
 @given(EXPRESSIONS)
 def test_piecewise_expressions(text):
     check_expression(text)

@@ -13,6 +13,7 @@ from fieldtheory.precision.balls import arb, arb_poly, ctx, power_tail
 from fieldtheory.precision.enclosures import average, correlator, integral
 from fieldtheory.precision.hermite import coefficients
 from fieldtheory.precision.majorants import majorant
+from tests.tables import crossed, slow
 
 x, y = sp.symbols("x y", real=True)
 DIGITS = 40
@@ -53,8 +54,7 @@ def quadrature(function, K):
     )
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("K", [2.0**-20, 0.5, 30.0])
+@pytest.mark.parametrize(("name", "K"), crossed(FUNCTIONS, [2.0**-20, 0.5, 30.0]))
 def test_one_variable(name, K):
     F, f = ACTIVATIONS[name](x) ** 2, FUNCTIONS[name]
     ball, reference = average(F, [x], [[arb(K)]]), quadrature(lambda h: f(h) ** 2, mpmath.mpf(K))
@@ -73,8 +73,13 @@ def test_extreme_variances():
     assert small.rel_accuracy_bits() > 90 < large.rel_accuracy_bits()
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "gelu", "relu"])
-@pytest.mark.parametrize("K", [("1/2", "1", "1/2"), ("3/10", "1", "-1/4"), ("2", "2", "0")])
+@pytest.mark.parametrize(
+    ("name", "K"),
+    crossed(
+        ["erf", "tanh", "gelu", "relu"],
+        [("1/2", "1", "1/2"), ("3/10", "1", "-1/4"), ("2", "2", "0")],
+    ),
+)
 def test_two_variables(name, K):
     a, b, c = map(sp.Rational, K)
     F, G = ACTIVATIONS[name](x) ** 2, ACTIVATIONS[name](y) ** 2
@@ -107,7 +112,7 @@ def test_precision_shrinks_the_radius():
     assert found[0].contains(found[1]) and found[0].rad() > 1e10 * found[1].rad() > 0
 
 
-@pytest.mark.parametrize("name, K", [("tanh", 0.3), ("gelu", 2.0), ("sin", 1.0)])
+@pytest.mark.parametrize("name, K", [("tanh", 0.3), slow("gelu", 2.0), ("sin", 1.0)])
 def test_hermite_coefficients(name, K):
     F, order = ACTIVATIONS[name](x) ** 2, 12
     found = coefficients(F, x, arb(K), order)

@@ -10,6 +10,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.theory.elementary_averages import K_XX, K_XY
+from tests.tables import crossed
 
 # Of each the functions of trigonometric and hyperbolic waves, (weight, frequency, phase): sums of
 # weight cos(frequency h + phase), whose averages are elementary.
@@ -78,8 +79,7 @@ def test_averages_of_one_variable(activation: str, variance: float) -> None:
 
 
 @pytest.mark.parametrize("activation", WAVES)
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("ratio", (1.0, 1.7))
+@pytest.mark.parametrize(("variance", "ratio"), crossed(VARIANCES, (1.0, 1.7)))
 def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> None:
     p, q = variance, ratio * variance
     averages, first = found(activation), terms(WAVES[activation], False)

@@ -7,6 +7,7 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import as_activation
+from tests.tables import crossed, slow
 
 x, y = sp.symbols("x y", real=True)
 a, b = sp.symbols("a b", positive=True)
@@ -18,11 +19,8 @@ ACTIVATIONS = [
     "max(0,1-abs(h))",
     "sign(h)*min(abs(h),1)",
     "clip(tanh(h),-1,1)",
-    "hardshrink",
-    "where(h>1,exp(-h),0)",
-    pytest.param("where(abs(h)>0.5,tanh(h),0)", marks=pytest.mark.slow),
-    pytest.param("max(0,h**2-h-1)", marks=pytest.mark.slow),
-    pytest.param("clip(h**2-h,-0.1,1)", marks=pytest.mark.slow),
+    *map(slow, ("hardshrink", "where(h>1,exp(-h),0)", "where(abs(h)>0.5,tanh(h),0)")),
+    *map(slow, ("max(0,h**2-h-1)", "clip(h**2-h,-0.1,1)")),
 ]
 
 
@@ -45,8 +43,10 @@ def test_derivatives_are_differences(name):
     assert by_a(*K) == pytest.approx(difference(lambda s: values(s, 0.5, 0.3), 0.7), rel=2e-9)
 
 
-@pytest.mark.parametrize("off", [1e-3, 1e-9])
-@pytest.mark.parametrize("name", ["hardshrink", "softshrink", "heaviside(h-1)*tanh(h)"])
+@pytest.mark.parametrize(
+    ("name", "off"),
+    crossed(["hardshrink", "softshrink", "heaviside(h-1)*tanh(h)"], [1e-3, 1e-9]),
+)
 def test_derivatives_of_nearly_parallel_signals(name, off):
     """∂/∂K_xy + ∂/∂K_xx along equal variances is the derivative of what they have in common."""
     phi = as_activation(name)

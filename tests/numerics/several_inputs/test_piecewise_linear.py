@@ -7,6 +7,7 @@ import fieldtheory as ft
 from fieldtheory.numerics.several_inputs import feature_correlators, piecewise_linear
 from tests.numerics.pair_examples import TWO, network
 from tests.oracles.sectors import fourth_moment
+from tests.tables import crossed
 
 SLOPES = {"relu": (0.0, 1.0), "abs": (-1.0, 1.0), "leaky_relu": (0.01, 1.0)}
 
@@ -15,11 +16,12 @@ def signals_of(name, K0, gamma=0.9, **others):
     return ft.solve(network(name, gamma, 3, **others), K0).pair_theory.signals
 
 
-@pytest.mark.parametrize("name", SLOPES)
 @pytest.mark.parametrize(
-    ("gamma", "rho", "c"), [(0.0, 0.6, 0.4), (0.9, 0.6, -0.8), (1.0, 0.1, 0.4), (1.0, 0.3, 0.999)]
+    ("name", "case"),
+    crossed(SLOPES, [(0.0, 0.6, 0.4), (0.9, 0.6, -0.8), (1.0, 0.1, 0.4), (1.0, 0.3, 0.999)]),
 )
-def test_covariances_of_two_inputs_are_integrals_over_angles(name, gamma, rho, c):
+def test_covariances_of_two_inputs_are_integrals_over_angles(name, case):
+    gamma, rho, c = case
     K0 = np.array([[0.3, c * np.sqrt(0.06)], [c * np.sqrt(0.06), 0.2]])
     signals = signals_of(name, K0, gamma, branch_scale=rho)
     found = piecewise_linear.correlators(signals, piecewise_linear.Lines(signals))
