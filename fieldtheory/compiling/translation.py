@@ -321,11 +321,13 @@ def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule,
 
     @cache
     def otherwise() -> Callable:
+        precise = lambda *K: [evaluated(exact, entries, backend)(*K)]  # noqa: E731
         if digits or any(F.has(sp.DiracDelta) for F in node.functions):
-            return evaluated(exact, entries, backend)
-        return choose(node).function
+            return precise
+        integral = choose(node).function
+        return _or_digits(lambda *K: [integral(*K)], precise)
 
-    guarded = _guarded_forms(entries, [decision.value], lambda *K: [otherwise()(*K)])
+    guarded = _guarded_forms(entries, [decision.value], lambda *K: otherwise()(*K))
     return Rule(CLOSED_FORM, _GUARDED, ClosedForm(guarded)), entries
 
 
@@ -351,10 +353,25 @@ def closed_function(
         functions grow exponentially.
     """
     nodes = set().union(*(e.atoms(AverageNode) for e in expressions))
-    if any(map(grows, nodes)):
-        exact = [evaluated(e, symbols, "numpy") for e in closed(list(expressions), exact=True)]
-        engine = lambda *K: [function(*K) for function in exact]  # noqa: E731
-    return _guarded_forms(symbols, closed(list(expressions)), engine)
+
+    def precise(*K: Any) -> list[Any]:
+        exact = closed(list(expressions), exact=True)
+        return [evaluated(e, symbols, "numpy")(*K) for e in exact]
+
+    other = precise if any(map(grows, nodes)) else _or_digits(engine, precise)
+    return _guarded_forms(symbols, closed(list(expressions)), other)
+
+
+def _or_digits(engine: Callable, precise: Callable) -> Callable[..., list[Any]]:
+    """Integrals, or more digits of the closed form where no panels resolve them."""
+
+    def values(*K: Any) -> list[Any]:
+        try:
+            return list(engine(*K))
+        except QuadratureError:
+            return list(precise(*K))
+
+    return values
 
 
 def grows(node: AverageNode) -> bool:

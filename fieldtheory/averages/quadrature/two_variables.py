@@ -135,7 +135,8 @@ class PairAverages:
         missed = (errors > rtol * sizes) | np.isnan(values)
         if missed[:kinds].any():
             with np.errstate(divide="ignore", invalid="ignore"):
-                worst = int(np.nanargmax((errors / sizes)[:kinds].max(axis=0)))
+                relative = (errors / sizes)[:kinds].max(axis=0)
+                worst = int(np.argmax(np.where(np.isnan(relative), np.inf, relative)))
             raise QuadratureError(
                 f"an average at variances {a[worst]:.6g} and {b[worst]:.6g} and 1 - |c| = "
                 f"{apart[worst]:.3g} did not reach the relative tolerance {rtol:g}; ask for a "
