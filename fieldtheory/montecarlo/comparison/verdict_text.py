@@ -42,8 +42,10 @@ def is_it_right(comparison: Any) -> str:
     count = sum(field.theory.size for field in fields)
     deciding = [field for field in fields if (field.verdicts == verdict).any()] or fields
     worst = max(deciding, key=lambda field: abs(field.z[field.worst]))
+    deviation = worst.deviation[worst.worst]
+    size = f"is {_percent(deviation)}, |z| =" if np.isfinite(deviation) else "has |z| ="
     largest = (
-        f"the largest of {count} deviations is {_percent(worst.deviation[worst.worst])}, |z| = "
+        f"the largest of {count} deviations {size} "
         f"{abs(worst.z[worst.worst]):.3g} ({_where(worst)}); chance alone exceeds "
         f"{worst.threshold:.3g} with probability {comparison.false_alarm:g}"
     )
