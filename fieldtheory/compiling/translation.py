@@ -7,6 +7,7 @@ Here it is decided how each average is evaluated; `lambdify` takes the value of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -320,14 +321,12 @@ def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule,
         return Rule(CLOSED_FORM, _CANCELS, evaluated(exact, entries, backend)), entries
 
     @cache
-    def otherwise() -> Callable:
-        precise = lambda *K: [evaluated(exact, entries, backend)(*K)]  # noqa: E731
-        if digits or any(F.has(sp.DiracDelta) for F in node.functions):
-            return precise
-        integral = choose(node).function
-        return _or_digits(lambda *K: [integral(*K)], precise)
+    def integral() -> Callable:
+        return choose(node).function
 
-    guarded = _guarded_forms(entries, [decision.value], lambda *K: otherwise()(*K))
+    alone = digits or any(F.has(sp.DiracDelta) for F in node.functions)
+    engine = None if alone else lambda *K: [integral()(*K)]
+    guarded = _guarded_forms(entries, [decision.value], _or_digits(engine, entries, [exact]))
     return Rule(CLOSED_FORM, _GUARDED, ClosedForm(guarded)), entries
 
 
@@ -350,26 +349,28 @@ def closed_function(
         With averages that have closed forms.
     engine : callable
         Of arrays (m,) of the symbols: a list of the same values. More digits take its place if
-        functions grow exponentially.
+        functions grow exponentially, or where no panels resolve its integrals.
     """
     nodes = set().union(*(e.atoms(AverageNode) for e in expressions))
-
-    def precise(*K: Any) -> list[Any]:
-        exact = closed(list(expressions), exact=True)
-        return [evaluated(e, symbols, "numpy")(*K) for e in exact]
-
-    other = precise if any(map(grows, nodes)) else _or_digits(engine, precise)
+    integrals = None if any(map(grows, nodes)) else engine
+    other = _or_digits(integrals, symbols, closed(list(expressions), exact=True))
     return _guarded_forms(symbols, closed(list(expressions)), other)
 
 
-def _or_digits(engine: Callable, precise: Callable) -> Callable[..., list[Any]]:
-    """Integrals, or more digits of the closed form where no panels resolve them."""
+def _or_digits(
+    engine: Callable | None, symbols: Sequence[sp.Expr], exact: Sequence[sp.Expr]
+) -> Callable[..., list[Any]]:
+    """Integrals; more digits of closed forms where there are none or no panels resolve them."""
+
+    @cache
+    def precise() -> list[Callable]:
+        return [evaluated(e, symbols, "numpy") for e in exact]
 
     def values(*K: Any) -> list[Any]:
-        try:
-            return list(engine(*K))
-        except QuadratureError:
-            return list(precise(*K))
+        if engine is not None:
+            with suppress(QuadratureError):
+                return list(engine(*K))
+        return [function(*K) for function in precise()]
 
     return values
 

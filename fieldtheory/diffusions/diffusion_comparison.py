@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,16 @@ from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import ESTIMATED, DiffusionEnsemble
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
-from fieldtheory.montecarlo.comparison.extrapolation import compare, comparison_of
-from fieldtheory.montecarlo.comparison.measured import Measured
+from fieldtheory.montecarlo.comparison.extrapolation import (
+    checked_simulations,
+    compare,
+    comparison_of,
+)
+from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.finite import ratio
 
 # Methods of simulation that make steps of the diffusion.
 _BY_STEPS = "sde", "gram"
@@ -77,12 +81,13 @@ def compare_diffusion(
     >>> compare_diffusion(ft.solve(net, [0.5, 1.0]), e)
     Comparison(agrees, describes width 200, widths=(200,))
     """
-    ensembles: list[Any] = list(ensemble) if isinstance(ensemble, list | tuple) else [ensemble]
+    different = partial(_different, solution)
+    ensembles = checked_simulations(ensemble, "ensemble", DiffusionEnsemble, different)
     if not ensembles:
         raise ValueError("ensemble must be a DiffusionEnsemble or a sequence of them, got none")
-    for each in ensembles:
-        _check(solution, each)
-    ensembles.sort(key=lambda e: e.network.width)
+    depths = {e.network.depth for e in ensembles}
+    if len(depths) > 1:
+        raise ValueError(f"ensemble must have one depth, got {sorted(depths)}")
     widths = tuple(e.network.width for e in ensembles)
     width = solution.network.width if solution.network.width in widths else widths[0]
     solution = replace(solution, network=solution.network.replace(width=width))
@@ -100,18 +105,13 @@ def compare_diffusion(
     )
 
 
-def _check(solution: DiffusionSolution, ensemble: Any) -> None:
-    if not isinstance(ensemble, DiffusionEnsemble):
-        raise TypeError(f"ensemble must be a DiffusionEnsemble, got {validation.shown(ensemble)}")
-    asked, simulated = solution.network, ensemble.network
-    different = differences(asked, simulated, *(("depth",) if asked.depth is None else ()))
+def _different(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> list[str]:
+    depth = ("depth",) if solution.network.depth is None else ()
+    texts = differences(solution.network, ensemble.network, *depth)
     if not np.array_equal(solution.inputs, ensemble.inputs):
         inputs = [validation.shown(of.inputs) for of in (solution, ensemble)]
-        different.append("inputs {} in the theory, {} in the simulation".format(*inputs))
-    if different:
-        raise ValueError(
-            f"ensemble must be of the network and inputs of the solution: {'; '.join(different)}"
-        )
+        texts.append("inputs {} in the theory, {} in the simulation".format(*inputs))
+    return texts
 
 
 def _measured(
@@ -166,15 +166,12 @@ def _size(name: str, theory: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         return np.ones_like(theory)
     if name == "mean":
         return np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    own = np.diagonal(theory, axis1=1, axis2=2)
-    return np.sqrt(own[:, :, None] * own[:, None, :])
+    return kernel_sizes(theory, matrix=True)
 
 
 def _relative_variances(ensemble: DiffusionEnsemble) -> np.ndarray:
     """The largest Var q_ij / (q_ii q_jj) up to every time."""
-    own = np.diagonal(ensemble.gram, axis1=1, axis2=2)
-    scale = own[:, :, None] * own[:, None, :]
-    relative = np.divide(ensemble.gram_variance, scale, out=np.zeros_like(scale), where=scale > 0)
+    relative = ratio(ensemble.gram_variance, kernel_sizes(ensemble.gram, matrix=True) ** 2)
     return np.maximum.accumulate(relative.max(axis=(1, 2)))
 
 

@@ -106,5 +106,21 @@ def test_bad_input(changes, inputs, arguments, message):
     e = ft.simulate(LINEAR.replace(**changes), inputs, samples=20)
     with pytest.raises((TypeError, ValueError), match=message):
         ft.compare(ft.solve(LINEAR, Z), e, **arguments)
-    with pytest.raises(TypeError, match="ensemble must be a DiffusionEnsemble"):
+    with pytest.raises(TypeError, match="ensemble must be of DiffusionEnsemble or a sequence"):
         ft.compare(ft.solve(LINEAR, Z), 3.0)
+
+
+def test_several_ensembles_have_different_widths_and_one_depth():
+    limit = ft.solve(LINEAR.replace(depth=None), Z)
+    first, deep = (ft.simulate(LINEAR.replace(depth=L), Z, samples=20) for L in (10, 20))
+    wide, other = (ft.simulate(LINEAR.replace(width=8), Z, samples=20, seed=s) for s in (0, 1))
+    deep = replace(deep, network=deep.network.replace(width=8), seed=1)
+    for ensembles, words in (
+        ([first, first], "different widths"),
+        ([first, wide], "different seeds"),
+        ([first, deep], "one depth"),
+        ([], "got none"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ft.compare(limit, ensembles)
+    assert ft.compare(limit, [first, other]).widths == (4, 8)

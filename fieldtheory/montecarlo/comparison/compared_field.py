@@ -7,6 +7,7 @@ describes that width.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ COARSEST = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ComparedField:
+class ComparedField(ABC):
     """Arrays of shape (n,), an entry for every compared value.
 
     Parameters
@@ -53,6 +54,16 @@ class ComparedField:
     error: np.ndarray
     size: np.ndarray
     threshold: float
+
+    @property
+    @abstractmethod
+    def verdicts(self) -> np.ndarray:
+        """One word on every entry."""
+
+    @property
+    @abstractmethod
+    def worst(self) -> int:
+        """The entry that decides."""
 
     @property
     def z(self) -> np.ndarray:
@@ -96,10 +107,6 @@ class ComparedField:
     def _relative(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(values == 0, 0.0, values / self.size)
-
-    # A kind says which verdicts its entries have, and which entry decides.
-    verdicts: ClassVar[Any]
-    worst: ClassVar[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

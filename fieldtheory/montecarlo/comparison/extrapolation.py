@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,10 +134,11 @@ def compare(
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.convention != "derivative":
         solution = replace(solution, convention="derivative")
-    ensembles = _checked(solution, ensemble, "ensemble", Ensemble)
+    different = partial(_different, solution)
+    ensembles = checked_simulations(ensemble, "ensemble", Ensemble, different)
     if not ensembles:
         raise ValueError("ensemble must be an Ensemble or a sequence of them, got none")
-    measured_responses = _checked(solution, responses, "responses", SimulatedResponse)
+    measured_responses = checked_simulations(responses, "responses", SimulatedResponse, different)
     for response in measured_responses:
         if response.layer:
             raise ValueError(f"responses must be those to layer 0, got layer {response.layer}")
@@ -215,23 +217,22 @@ def _threshold(fields: list[dict[str, Any]], false_alarm: float, freedom: int) -
     return float(stats.t.isf(false_alarm / (2 * count), freedom))
 
 
-def _checked(solution: Solution, simulated: Any, name: str, kind: Any) -> list[Any]:
-    """The simulations as a list, narrow ones first."""
+def checked_simulations(
+    simulated: Any, name: str, kind: type, different: Callable[[Any], list[str]]
+) -> list[Any]:
+    """The simulations as a list, narrow ones first.
+
+    ``different`` names what a simulation and the solution must share and do not.
+    """
     simulations = list(simulated) if isinstance(simulated, list | tuple) else [simulated]
     for other in simulations:
         if not isinstance(other, kind):
-            raise TypeError(f"{name} must be of {kind.__name__} or a sequence, got {other!r}")
-        different = differences(solution.network, other.network, *_OF_INPUTS)
-        K0, other_K0 = solution.input_kernel, other.input_kernel
-        rounding = _ROUNDING * np.abs(K0).max()
-        if K0.shape != other_K0.shape or (np.abs(K0 - other_K0) > rounding).any():
-            different.append(
-                f"K0 {validation.shown(K0)} in the theory, "
-                f"{validation.shown(other_K0)} in the simulation"
+            raise TypeError(
+                f"{name} must be of {kind.__name__} or a sequence, got {validation.shown(other)}"
             )
-        if different:
+        if texts := different(other):
             raise ValueError(
-                f"{name} must be of the network and inputs of the solution: {'; '.join(different)}"
+                f"{name} must be of the network and inputs of the solution: {'; '.join(texts)}"
             )
     widths = [e.network.width for e in simulations]
     if len(set(widths)) < len(widths):
@@ -242,3 +243,13 @@ def _checked(solution: Solution, simulated: Any, name: str, kind: Any) -> list[A
             f"{name} must have different seeds, to be independent, got {[s for s, _ in seeds]}"
         )
     return sorted(simulations, key=lambda e: e.network.width)
+
+
+def _different(solution: Solution, other: Ensemble | SimulatedResponse) -> list[str]:
+    texts = differences(solution.network, other.network, *_OF_INPUTS)
+    K0, other_K0 = solution.input_kernel, other.input_kernel
+    rounding = _ROUNDING * np.abs(K0).max()
+    if K0.shape != other_K0.shape or (np.abs(K0 - other_K0) > rounding).any():
+        kernels = [validation.shown(K) for K in (K0, other_K0)]
+        texts.append("K0 {} in the theory, {} in the simulation".format(*kernels))
+    return texts

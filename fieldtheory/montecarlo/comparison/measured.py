@@ -146,3 +146,11 @@ def _pairs(factors: np.ndarray, arrays: Sequence[np.ndarray]) -> Iterator[tuple[
 
 def _diagonal(values: np.ndarray, theory: np.ndarray) -> np.ndarray:
     return np.diagonal(values) if values.ndim > theory.ndim else values
+
+
+def kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:
+    """√(K_αα K_ββ) for every pair of inputs; K itself for one input."""
+    if not matrix:
+        return np.abs(kernels)
+    own = np.sqrt(np.maximum(np.diagonal(kernels, axis1=-2, axis2=-1), 0.0))
+    return own[..., :, None] * own[..., None, :]

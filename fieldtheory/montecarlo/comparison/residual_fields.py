@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.montecarlo.comparison.measured import Measured
+from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
@@ -216,8 +217,8 @@ def _relative_variances(ensemble: Ensemble) -> np.ndarray:
         (ensemble.kernel_mean, ensemble.kernel_covariance),
     ):
         variance = covariance[layers, layers]
-        size = _kernel_sizes(mean, ensemble.input_kernel.ndim > 0) ** 2
-        relative = np.divide(variance, size, out=np.zeros_like(variance), where=size > 0)
+        size = kernel_sizes(mean, ensemble.input_kernel.ndim > 0) ** 2
+        relative = ratio(variance, size)
         largest = np.maximum(largest, relative.reshape(len(layers), -1).max(axis=1))
     return np.concatenate([[0.0], np.maximum.accumulate(largest)[:-1]])
 
@@ -239,7 +240,7 @@ def _size(solution: Solution, field: Field, across: bool, values: np.ndarray) ->
         spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
         return spread[:, None] * spread
     if field.of_kernels:
-        return _kernel_sizes(values, solution.input_kernel.ndim > 0)
+        return kernel_sizes(values, solution.input_kernel.ndim > 0)
     return np.abs(values)
 
 
@@ -285,14 +286,6 @@ def _gains(solution: Solution) -> dict[str, np.ndarray]:
         "response": total,
         "output_response": 1 + total[-1],
     }
-
-
-def _kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:
-    """√(K_αα K_ββ) for every pair of inputs; K itself for one input."""
-    if not matrix:
-        return np.abs(kernels)
-    own = np.sqrt(np.maximum(np.diagonal(kernels, axis1=-2, axis2=-1), 0.0))
-    return own[..., :, None] * own[..., None, :]
 
 
 def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:
