@@ -116,7 +116,8 @@ class Comparison(Stored):
         if DISAGREES in verdicts:
             return DISAGREES
         separated = len(self.widths) > 1 or not self.neglected
-        return AGREES if separated and AGREES in verdicts - {UNRESOLVED} == verdicts else UNRESOLVED
+        decided = separated and AGREES in verdicts and UNRESOLVED not in verdicts
+        return AGREES if decided else UNRESOLVED
 
     @cached_property
     def description(self) -> str:
