@@ -30,6 +30,8 @@ K_XY = sp.Symbol("K_xy", real=True)
 _SKIP = sp.Symbol("gamma", real=True)
 # What is left of (ψ(h + ε) − ψ(h))²/ε from ε to ε² if ψ'² is not integrable at h.
 _AS_STEEP = 0.9
+# Differences over 1e-20 keep 40 digits.
+_RISE_DIGITS = 80
 
 Features = Callable[[Any, Any, Mapping[str, Any]], tuple]
 
@@ -186,10 +188,11 @@ def _require_square_slopes(observable: sp.Expr) -> None:
     """
     if not has_steps(observable):
         return
-    near, nearer = (sp.Integer(10) ** -power for power in (10, 20))
+    # Rounded numbers: SymPy would look for factors of exact ones under a root.
+    near, nearer = (sp.Float(10, _RISE_DIGITS) ** -power for power in (10, 20))
 
     def rise(point: sp.Expr, distance: sp.Expr, ends: tuple[int, int]) -> Any:
-        first, second = (point + end * distance for end in ends)
+        first, second = (point.evalf(_RISE_DIGITS) + end * distance for end in ends)
         pairs = ((first, first, 1), (second, second, 1), (first, second, -2))
         square = sp.Add(*[sign * observable.subs({X: x, Y: y}) for x, y, sign in pairs])
         return abs(sp.N(square / distance, 15, maxn=300))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import erfc, expit
 
 import fieldtheory as ft
 from tests.tables import slow
@@ -90,6 +91,45 @@ KINDS = [
         lambda h: ramp(np.cos(h) - h),
         lambda h: np.where(np.cos(h) > h, -np.sin(h) - 1, 0),
         (0.7390851332151607,),
+    ),
+    # φ ∝ h^4, h^5 and h^8 next to zero: no bisection resolves φ^4 with 16 nodes.
+    (
+        ("(tanh(h)-2*gelu(h))*h**2", "h**2*tanh(h)-2*h**2*gelu(h)"),
+        lambda h: (np.tanh(h) - h * erfc(-h / np.sqrt(2))) * h**2,
+        lambda h: (
+            2 * h * np.tanh(h)
+            + (h / np.cosh(h)) ** 2
+            - 3 * h**2 * erfc(-h / np.sqrt(2))
+            - h**3 * np.sqrt(2 / np.pi) * np.exp(-(h**2) / 2)
+        ),
+        (),
+    ),
+    (
+        ("(sin(h)-h)*log(1+h**2)",),
+        lambda h: (np.sin(h) - h) * np.log1p(h**2),
+        lambda h: (np.cos(h) - 1) * np.log1p(h**2) + (np.sin(h) - h) * 2 * h / (1 + h**2),
+        (),
+    ),
+    # Poles of one piece where another one holds.
+    (
+        ("max(softsign(h+1),silu(h))", "max(silu(h),(h+1)/(1+abs(h+1)))"),
+        lambda h: np.maximum(h * expit(h), (h + 1) / (1 + abs(h + 1))),
+        lambda h: np.where(
+            h * expit(h) > (h + 1) / (1 + abs(h + 1)),
+            expit(h) * (1 + h * expit(-h)),
+            1 / (1 + abs(h + 1)) ** 2,
+        ),
+        (-1.3837272716101684, -1, 0.919612181322059),
+    ),
+    # SymPy finds no factors of exact numbers near a kink.
+    (
+        ("elu(h)*sqrt(1+(h+0.5)**2)",),
+        lambda h: np.where(h > 0, h, np.expm1(h)) * np.sqrt(1 + (h + 0.5) ** 2),
+        lambda h: (
+            np.where(h > 0, 1, np.exp(h)) * np.sqrt(1 + (h + 0.5) ** 2)
+            + np.where(h > 0, h, np.expm1(h)) * (h + 0.5) / np.sqrt(1 + (h + 0.5) ** 2)
+        ),
+        (0,),
     ),
 ]
 # Other spellings are the same function: those of two inputs are compared below.

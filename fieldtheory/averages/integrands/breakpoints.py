@@ -342,7 +342,7 @@ def _roots(
     """Where a smooth function changes its sign between two points."""
     start = -mpmath.inf if low is None else _value(low)
     end = mpmath.inf if high is None else _value(high)
-    found = _union(_all_roots(function, variable))
+    found = _union(_all_roots(function, variable, low, high))
     return [
         root
         for root in found
@@ -353,19 +353,21 @@ def _roots(
 
 
 @lru_cache(maxsize=1024)
-def _all_roots(function: sp.Expr, variable: sp.Symbol) -> tuple[sp.Expr, ...]:
-    """The real roots of a smooth function, as far as it changes its sign there."""
+def _all_roots(
+    function: sp.Expr, variable: sp.Symbol, low: sp.Expr | None, high: sp.Expr | None
+) -> tuple[sp.Expr, ...]:
+    """Real roots at which a function changes its sign, all those between two points among them."""
     if function.is_Mul or (function.is_Pow and function.exp.is_Integer and function.exp > 0):
         factors = function.args if function.is_Mul else [function.base]
         factors = [factor for factor in factors if factor.has(variable)]
-        return tuple(_union(root for f in factors for root in _all_roots(f, variable)))
+        return tuple(_union(root for f in factors for root in _all_roots(f, variable, low, high)))
     if function.is_polynomial(variable):
         return tuple(_union(_polynomial_roots(sp.Poly(function, variable))))
     numerator = sp.fraction(sp.together(function))[0]
     if numerator != function and numerator.is_polynomial(variable):
-        return _all_roots(numerator, variable)
+        return _all_roots(numerator, variable, low, high)
     exact = _inverted(function, variable)
-    return tuple(_nearest(exact, root) for root in _sign_changes(function, variable))
+    return tuple(_nearest(exact, root) for root in _sign_changes(function, variable, low, high))
 
 
 def _polynomial_roots(polynomial: sp.Poly) -> list[sp.Expr]:
@@ -420,12 +422,23 @@ def _inverted(function: sp.Expr, variable: sp.Symbol) -> list[sp.Expr]:
     return [normal(value) for value in values if value.is_number and value.is_real]
 
 
-def _sign_changes(function: sp.Expr, variable: sp.Symbol) -> tuple[sp.Expr, ...]:
-    """Roots of a smooth function in 1e-8 <= |h| <= 1e6 and at 0, by bracketing; of 40 digits."""
+def _sign_changes(
+    function: sp.Expr,
+    variable: sp.Symbol,
+    low: sp.Expr | None = None,
+    high: sp.Expr | None = None,
+) -> tuple[sp.Expr, ...]:
+    """Roots between two points, in 1e-8 <= |h| <= 1e6 and at 0, by bracketing; of 40 digits.
+
+    The function may have poles elsewhere: a piece is evaluated where it holds alone.
+    """
     compiled = sp.lambdify([variable], function, ["scipy", "numpy"])
     precise = sp.lambdify([variable], function, "mpmath")
+    ends = [-np.inf if low is None else float(low), np.inf if high is None else float(high)]
+    inner = _GRID[(_GRID > ends[0]) & (_GRID < ends[1])]
+    grid = np.sort(np.concatenate([inner, [end for end in ends if np.isfinite(end)]]))
     with np.errstate(all="ignore"):
-        values = np.broadcast_to(np.asarray(compiled(_GRID), dtype=float), _GRID.shape)
+        values = np.broadcast_to(np.asarray(compiled(grid), dtype=float), grid.shape)
     signs = np.where(np.isfinite(values), np.sign(values), 0.0)
     known = np.flatnonzero(signs)
     if np.count_nonzero(np.diff(signs[known])) > 2 * _MOST:
@@ -435,7 +448,7 @@ def _sign_changes(function: sp.Expr, variable: sp.Symbol) -> tuple[sp.Expr, ...]
         for i, j in pairwise(known):
             if signs[i] == signs[j]:
                 continue
-            root = _bisected(precise, mpmath.mpf(_GRID[i]), mpmath.mpf(_GRID[j]))
+            root = _bisected(precise, mpmath.mpf(grid[i]), mpmath.mpf(grid[j]))
             if root is not None:
                 found.append(sp.Rational(str(mpmath.nstr(root, _DIGITS))))
             if len(found) > _MOST:
