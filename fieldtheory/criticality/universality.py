@@ -24,7 +24,8 @@ from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
 
-# Of ⟨φφ''⟩ relative to M' on either side of a root, so that rounding is taken for none.
+# Of ⟨φφ''⟩ relative to M': larger on either side of a root, so that rounding is taken for none, and
+# smaller at it, where a change of sign may be a jump of lost digits.
 _CLEAR = 1e-9
 
 
@@ -267,6 +268,8 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
         if values[low] * values[high] > 0:
             continue
         K = float(optimize.brentq(excess, searched[low], searched[high], xtol=1e-300, rtol=1e-14))
+        if not abs(known(K)) <= _CLEAR:
+            continue
         weight = 1 / float(averages.susceptibility(K))
         bias = K - weight * float(averages.second_moment(K))
         if weight > 0 and bias >= 0:

@@ -41,3 +41,18 @@ def test_equal_inputs_are_one(name):
     np.testing.assert_allclose(found, known[:, again][:, :, again], rtol=1e-12)
     same = ft.solve(net, np.full((2, 2), 0.5)).mean_shift
     np.testing.assert_allclose(same, np.broadcast_to(known[:, :1, :1], same.shape), rtol=1e-12)
+
+
+WIDE_AND_NARROW = np.array([[1e4, 1.0], [1.0, 1e-4]])
+
+
+@pytest.mark.parametrize("name", ["tanh", "hard tanh", "relu"])
+@pytest.mark.parametrize("K0", [EQUAL + 0.5, WIDE_AND_NARROW], ids=["alike", "wide and narrow"])
+@pytest.mark.parametrize(
+    "parameters", [{"branch_scale": 0.0}, {"weight_variance": 0.0, "bias_variance": 0.0}]
+)
+def test_layers_that_add_nothing_shift_nothing(name, K0, parameters):
+    net = ft.ResidualNetwork(depth=3, activation=name, **parameters)
+    solution = ft.solve(net, K0)
+    assert (solution.mean_shift == 0).all()
+    assert (ft.solve(net, K0[0, 0]).mean_shift == 0).all()

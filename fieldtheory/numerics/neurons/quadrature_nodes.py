@@ -160,7 +160,7 @@ def on_nodes(
     """
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
     here, own = _nodes(square, float(K[0]), smoothed, count, stride)
-    step, known = None, np.zeros(4)
+    step, stays, known = None, False, np.zeros(4)
     for l in range(len(K)):
         g = np.asarray(square(np.sqrt(K[l]) * here.z), dtype=float)
         a, mean = weights[l], here.mean(g)
@@ -173,11 +173,11 @@ def on_nodes(
         c, s, variance = float(correlations[l]), float(noise[l]), float(K[l + 1])
         # Layers at a fixed point of the kernel share nodes and steps.
         given = np.array([K[l], variance, c, s])
-        if step is None or step.nodes is not here or np.abs(given - known).max() > _EQUAL:
+        if step is None or not stays or np.abs(given - known).max() > _EQUAL:
             smoothed = _smoothed(np.concatenate([smoothed, own], axis=1), c, s)
             there, own = _nodes(square, variance, smoothed, count, stride)
-            if _agree(here, there):
-                there = here
+            stays = _agree(here, there)
+            there = here if stays else there
             matrices = _matrices(here, there, c, s, variance, highest)
             step = NodeStep(there, c, variance, matrices, here.units(_LOW), there.units(_LOW + 6))
             known = given
