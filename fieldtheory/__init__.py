@@ -25,7 +25,7 @@ _ELSEWHERE = {
     "GridDataset": "sweeps.grid_dataset",
     "Hessian": "theory.hessian",
     "OutputDistances": "diffusions.output_distances",
-    "PreciseSolution": "precision.precise_solution",
+    "PreciseSolution": "numerics.precise_solution",
     "Propagator": "theory.propagator",
     "SaddlePoint": "theory.saddle_point",
     "Susceptibilities": "criticality.susceptibility",

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory.exact_numbers import ExactFloat, number, numbers
+
 # Longer values are cut in messages.
 _LONGEST = 80
 
@@ -72,11 +74,12 @@ def fraction(name: str, value: Any) -> float:
 
 
 def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    real = number(value)
+    if not isinstance(real, float):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if not allowed(float(value)):
+    if not allowed(real):
         raise ValueError(f"{name} must be {words}, got {value!r}")
-    return float(value)
+    return real
 
 
 def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:
@@ -179,13 +182,14 @@ def finite_array(name: str, value: Any) -> np.ndarray:
 
 def layer_scales(name: str, value: Any, depth: int) -> float | tuple[Any, ...]:
     """Return a scale as a float or nested tuple whose last axis is 1 or ``depth``, or raise."""
-    array = finite_array(name, value)
+    exact = numbers(value)
+    array = finite_array(name, exact)
     if array.ndim and array.shape[-1] not in (1, depth):
         raise ValueError(
             f"{name} must be a scalar or have 1 or depth={depth} entries on its last axis, "
             f"got shape {array.shape}"
         )
-    return as_tuples(array.tolist())
+    return as_tuples(exact if isinstance(exact, list | ExactFloat) else array.tolist())
 
 
 def as_tuples(value: Any) -> Any:
@@ -193,6 +197,8 @@ def as_tuples(value: Any) -> Any:
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
+# Asymmetry of products of matrices of float32.
+_SINGLE = 1e-5
 # What is most likely meant where a kernel has the form of data.
 _DATA = "; the kernel of data X (P, d) is ft.input_kernel(X, network)"
 
@@ -216,18 +222,20 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
     size = max(kernel.max(), -kernel.min())
     transpose = kernel.swapaxes(-1, -2)
     exactly = np.array_equal(kernel, transpose)
-    if not exactly and np.abs(kernel - transpose).max() > 1e-12 * size:
+    with np.errstate(over="ignore"):
+        has_single = np.array_equal(kernel, kernel.astype(np.float32))
+    rounding = _SINGLE if has_single else 1e-12
+    if not exactly and np.abs(kernel - transpose).max() > rounding * size:
         raise ValueError(
             f"{name} must be symmetric, got entries differing from the transpose{_DATA}"
         )
     if not _clearly_semidefinite(kernel, 1e-10 * size):
         smallest = np.linalg.eigvalsh(kernel).min()
         if smallest < -1e-10 * size:
-            given = getattr(value, "dtype", np.float64)
             lost = "; it has the digits of float32: make it of data in float64"
             raise ValueError(
                 f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}"
-                f"{lost if given in (np.float32, np.float16) else ''}"
+                f"{lost if has_single else ''}"
             )
     if exactly:
         # Without zeros of negative sign.

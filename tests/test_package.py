@@ -18,6 +18,7 @@ import fieldtheory as ft
 PACKAGE = Path(ft.__file__).parent
 # Imports go down this list, never up.
 ROOMS = (
+    "exact_numbers",
     "validation",
     "plotting",
     "averages",
@@ -192,8 +193,8 @@ def test_no_two_modules_share_a_name():
 def test_the_package_has_its_rooms_and_nothing_beside_them():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"}
     files = {path.name for path in PACKAGE.glob("*.py")}
-    assert files == {"__init__.py", "front.py", "sklearn.py", "validation.py"}
-    assert folders | {"front", "sklearn", "validation"} == set(ROOMS)
+    assert files == {"__init__.py", "exact_numbers.py", "front.py", "sklearn.py", "validation.py"}
+    assert folders | {"exact_numbers", "front", "sklearn", "validation"} == set(ROOMS)
 
 
 def test_imports_go_down_the_rooms():

@@ -71,6 +71,17 @@ def test_the_upper_entries_stand_for_both_where_they_differ_by_rounding():
         input_kernel_array("K0", kernel)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rounding_of_float32_is_no_asymmetry(kind):
+    X = np.random.default_rng(2).normal(size=(4, 300)).astype(np.float32)
+    kernel = (X @ X.T).astype(kind)
+    kernel[1, 0] = np.nextafter(kernel[1, 0], np.float32(9e9), dtype=np.float32)
+    assert (kernel != kernel.T).any()
+    found = input_kernel_array("K0", kernel)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_allclose(found, kernel, rtol=1e-5)
+
+
 def test_the_given_array_is_left_alone():
     kernel = np.eye(3)
     input_kernel_array("K0", kernel)[0, 0] = 5.0

@@ -48,7 +48,8 @@ def solve(
     digits: Annotated[
         int | None,
         typer.Option(
-            help="Compute to so many digits, from 16 on, for one input or two: numbers are text."
+            help="Compute to so many digits, from 16 on, for one input or two: numbers are text, "
+            "and decimals as they are typed."
         ),
     ] = None,
     save: Annotated[
@@ -94,9 +95,13 @@ def solve(
         problem.require_dimension("in the convention of F25")
         title = f"{title}; eta and chi in the convention of F25"
     if digits is not None:
-        if decorrelation or save is not None:
-            raise ValueError("--decorrelation and --save are not there with --digits")
-        precise = ft.solve(problem.network, problem.kernel, convention, order=order, digits=digits)
+        if decorrelation:
+            raise ValueError("--decorrelation is not there with --digits")
+        network = values.as_typed(problem.network)
+        kernel = problem.kernel if problem.words else values.decimals(problem.kernel)
+        precise = ft.solve(network, kernel, convention, order=order, digits=digits)
+        if save is not None:
+            precise.save(save)
         print_rows(precise.rows(fluctuations), format, title)
         return
     solution = ft.solve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,27 @@ def network(
         skip_scale=numbers("skip_scale", skip_scale),
         **parameters,
     )
+
+
+def decimals(value: Any) -> Any:
+    """Floats as the shortest decimal numbers that they round: those that were typed.
+
+    Examples
+    --------
+    >>> decimals(0.1), decimals((0.5, [0.3]))
+    ('0.1', ['0.5', ['0.3']])
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [*map(decimals, value)]
+    return repr(value) if isinstance(value, float) else value
+
+
+def as_typed(network: ResidualNetwork) -> ResidualNetwork:
+    """The network with `decimals` as its parameters, which are then exact."""
+    typed = {field.name: decimals(getattr(network, field.name)) for field in fields(network)}
+    return network.replace(**typed)
 
 
 def title(network: ResidualNetwork, words: str) -> str:

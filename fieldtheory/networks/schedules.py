@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.exact_numbers import number
 from fieldtheory.validation import shown
 
 # Of a function Σ ρ_l² is followed over depths that double, this many times.
@@ -76,7 +77,7 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
     """
     if callable(value):
         return value
-    if not (named and isinstance(value, str)):
+    if not (named and isinstance(number(value), str)):
         return validation.layer_scales(name, value, depth)
     _known(name, value)
     return value

@@ -37,6 +37,7 @@ from fieldtheory.numerics.one_input.output_law import (
     edgeworth,
     nearest_mixture,
 )
+from fieldtheory.numerics.precise_solution import precise_solution
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
@@ -48,7 +49,6 @@ from fieldtheory.numerics.validity import (
     warn_if_orders_are_close,
     warn_of_left_out,
 )
-from fieldtheory.precision.precise_solution import precise_solution
 
 # Fluctuations of kernels, relative to their mean, for which the next order shows whether it holds.
 _DOUBTFUL = 0.2, 0.5
@@ -642,8 +642,9 @@ def solve(
         Show progress bars on stderr while G11 and mean_shift of several inputs are computed.
     digits : int, optional
         From 16 to 1000: compute to so many digits with mpmath, for one input or two; see
-        `PreciseSolution` for the fields and `exact_kernel` for what K0 may be, such as "0.05". The
-        parameters of the network are the floats that they are. Not with ``rtol`` or ``order=2``.
+        `PreciseSolution` for the fields. Floats are the binary fractions that they are; fractions,
+        rational numbers of SymPy, those of mpmath and text such as "0.05" are exact, as K0 and as
+        parameters of the network. Not with ``rtol`` or ``order=2``.
     proven : bool
         With ``digits``, any number of them: intervals that are proven to contain the values, in
         ball arithmetic; see `EnclosedSolution`. It needs python-flint, the extra ``proven``.

@@ -25,6 +25,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.exact_numbers import ExactFloat
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import INFINITE
@@ -145,8 +146,8 @@ def _text(name: str, value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) in (int, float) or (type(value) is str and not _is_json(value)):
         return value
-    # JSON takes an enum of text or integers for these.
-    plain = _plain_object(value) if isinstance(value, Enum) else value
+    # JSON takes an enum of text or integers for these, and exact numbers for floats.
+    plain = _plain_object(value) if isinstance(value, Enum) else _fractions(value)
     try:
         return json.dumps(plain, default=_plain_object)
     except (TypeError, ValueError) as error:
@@ -154,6 +155,13 @@ def _text(name: str, value: Any) -> Any:
             f"{name} cannot be written to a file: it must be made of numbers, text, tuples, enums, "
             f"activations and frozen dataclasses, got {validation.shown(value)} ({error})"
         ) from None
+
+
+def _fractions(value: Any) -> Any:
+    """The value with the rational numbers that it keeps."""
+    if isinstance(value, tuple | list):
+        return [*map(_fractions, value)]
+    return value.exact if isinstance(value, ExactFloat) else value
 
 
 def _plain_object(value: Any) -> Any:

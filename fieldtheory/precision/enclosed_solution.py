@@ -15,8 +15,13 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
-from fieldtheory.precision.layer_recursion import OneInput, TwoInputs, of_layers, theory_of
-from fieldtheory.precision.precise_solution import exact_kernel
+from fieldtheory.precision.layer_recursion import (
+    OneInput,
+    TwoInputs,
+    exact_kernel,
+    of_layers,
+    theory_of,
+)
 
 
 @dataclass(frozen=True, eq=False)

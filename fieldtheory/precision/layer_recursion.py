@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
+from fieldtheory import validation
+from fieldtheory.exact_numbers import exact, number
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.precision.arithmetic import Arithmetic, Correlators
 from fieldtheory.theory.elementary_averages import (
@@ -30,7 +33,7 @@ Matrix = list[list[Any]]
 def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     """a_l, c_l and γ_l for l = 0, ..., L + 1 without rounding, zero for the input.
 
-    A float counts as the binary fraction that it is.
+    A float counts as the binary fraction that it is; so do scales of a schedule by name.
 
     Examples
     --------
@@ -39,14 +42,25 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     Coefficients(weight=5/16, bias=0, skip=1)
     """
     known = network.parameters
+    own = {name: _exact_scales(network, name) for name in network.layer_parameters}
 
     def of_layer(index: int) -> dict[str, sp.Rational]:
-        own = {name: known[name][index] for name in network.layer_parameters}
-        return {name: sp.Rational(float(value)) for name, value in (known | own).items()}
+        values = known | {name: scales[index] for name, scales in own.items()}
+        return {name: sp.Rational(exact(number(value))) for name, value in values.items()}
 
     hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
     found = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
     return [Coefficients(*map(sp.sympify, each)) for each in found]
+
+
+def _exact_scales(network: LayeredNetwork, name: str) -> Any:
+    """A parameter of every layer as it was given, numbers of a schedule by name as floats."""
+    scale = getattr(network, name, None)
+    if callable(scale):
+        return [scale(layer, network.depth) for layer in range(1, network.depth + 1)]
+    if scale is None or isinstance(scale, str):
+        return network.parameters[name]
+    return np.broadcast_to(np.array(scale, dtype=object), network.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +92,8 @@ class OneInput:
     @cached_property
     def coefficients(self) -> list[Coefficients]:
         """a_l, c_l and γ_l for l = 0, ..., L + 1."""
-        exact = exact_coefficients(self.network)
-        return [Coefficients(*map(self.arithmetic.number, each)) for each in exact]
+        layers = exact_coefficients(self.network)
+        return [Coefficients(*map(self.arithmetic.number, each)) for each in layers]
 
     @property
     def residual_kernels(self) -> list[Any]:
@@ -313,6 +327,46 @@ def theory_of(network: LayeredNetwork, K0: Any, arithmetic: Arithmetic) -> OneIn
         return OneInput(network, K0, arithmetic)
     first, second = (OneInput(network, K0[i, i], arithmetic) for i in range(2))
     return TwoInputs(first, second, K0[0, 1])
+
+
+def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
+    """K0 as an exact number, or as a matrix of those of two inputs.
+
+    Examples
+    --------
+    >>> exact_kernel("0.1"), exact_kernel(0.1), exact_kernel([["1/2", 0], [0, 0.25]])
+    (1/10, 3602879701896397/36028797018963968, Matrix([
+    [1/2,   0],
+    [  0, 1/4]]))
+    """
+    K0 = validation.without_tensors(K0)
+    shape = np.shape(np.array(K0, dtype=object))
+    if shape == ():
+        variances, found = [_exact(K0)], _exact(K0)
+    elif shape == (2, 2):
+        found = sp.ImmutableMatrix(
+            [[_exact(value) for value in row] for row in np.array(K0, object)]
+        )
+        variances = [found[0, 0], found[1, 1]]
+        if found[0, 1] != found[1, 0]:
+            raise ValueError(f"K0 must be symmetric, got {validation.shown(K0)}")
+        if found.det() < 0:
+            raise ValueError(
+                "K0 must be positive semidefinite, got the determinant "
+                f"{float(found.det()):.3g} of its numbers taken as exact"
+            )
+    else:
+        raise ValueError(f"K0 must be of one input or (2, 2) with digits, got shape {shape}")
+    if min(variances) <= 0:
+        raise ValueError(f"K0 must have variances > 0 with digits, got {min(variances)}")
+    return found
+
+
+def _exact(value: Any) -> sp.Rational:
+    real = number(value.item() if isinstance(value, np.generic | np.ndarray) else value)
+    if isinstance(real, float) and isfinite(real):
+        return sp.Rational(exact(real))
+    raise ValueError(f"K0 must have finite rational numbers with digits, got {value!r}")
 
 
 def of_layers(theory: OneInput | TwoInputs, name: str) -> np.ndarray:

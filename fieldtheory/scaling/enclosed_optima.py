@@ -14,6 +14,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision import enclosures
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, constant, ctx
+from fieldtheory.precision.layer_recursion import exact_coefficients
 from fieldtheory.theory.elementary_averages import K_XX, X, network_averages
 
 # Relative distance of the first two points of the secant method, and its steps.
@@ -52,7 +53,7 @@ def output_variance(network: LayeredNetwork, start: float, digits: int) -> Any:
     return _sign_change(slopes, start, digits)
 
 
-def scaling(network: LayeredNetwork, K0: float, start: float, digits: int) -> Any:
+def scaling(network: LayeredNetwork, K0: sp.Expr, start: float, digits: int) -> Any:
     """ρ* about ``start``, where the response χ^out(ρ) of a variance is stationary.
 
     The derivative of ln χ^out by ρ² is proven to be positive at the lower end and negative at the
@@ -61,14 +62,14 @@ def scaling(network: LayeredNetwork, K0: float, start: float, digits: int) -> An
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> print(scaling(ResidualNetwork(depth=10), 0.05, 0.326, 12).str(12))
+    >>> print(scaling(ResidualNetwork(depth=10), sp.Rational(1, 20), 0.326, 12).str(12))
     [0.326509160260 +/- 3.29e-14]
     """
 
     def slopes() -> tuple[Callable[[Any], Any], None]:
-        (weight, bias), kernel = _branch(network), constant(sp.Rational(K0))
+        (weight, bias), kernel = _branch(network), constant(sp.sympify(K0))
         moments = _moments(network, 2)
-        skips = [constant(sp.Rational(float(skip))) ** 2 for skip in network.skip_scales]
+        skips = [constant(layer.skip) ** 2 for layer in exact_coefficients(network)[1:-1]]
 
         def first(square: Any) -> Any:
             K, moved, total = kernel, arb(0), arb(0)
@@ -88,7 +89,7 @@ def scaling(network: LayeredNetwork, K0: float, start: float, digits: int) -> An
         return square.sqrt()
 
 
-def deep_scaling(network: LayeredNetwork, K0: float, end: Any, digits: int) -> Any:
+def deep_scaling(network: LayeredNetwork, K0: sp.Expr, end: Any, digits: int) -> Any:
     """c*/√L, c*² = ∫ dK/F(K) from K^(0) > 0 to a ball ``end`` that contains K*_out > K^(0).
 
     On panels by Gauss-Legendre rules. In the disc |K − k| <= θk around the middle of a panel
@@ -103,12 +104,12 @@ def deep_scaling(network: LayeredNetwork, K0: float, end: Any, digits: int) -> A
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> print(deep_scaling(ResidualNetwork(depth=1), 0.25, arb(1), 8).str(9))
+    >>> print(deep_scaling(ResidualNetwork(depth=1), sp.Rational(1, 4), arb(1), 8).str(9))
     [1.23939406 +/- 3.80e-9]
     """
     for bits in attempts(digits):
         with ctx.workprec(bits):
-            time = _time(network, constant(sp.Rational(K0)), end, digits + 3)
+            time = _time(network, constant(sp.sympify(K0)), end, digits + 3)
             found = (time / network.depth).sqrt()
             if found.is_finite() and found.rad() <= found.abs_lower() * arb(10) ** -digits:
                 return found
@@ -154,8 +155,9 @@ def _inverse_bound(square: sp.Expr, weight: Any, F: Any, k: Any, theta: Any) -> 
 
 def _branch(network: LayeredNetwork) -> tuple[Any, Any]:
     """σ²_w and σ²_b."""
-    found = unit_branch(network)
-    return constant(sp.Rational(found.weight)), constant(sp.Rational(found.bias))
+    unit_branch(network)
+    found = exact_coefficients(network.replace(branch_scale=1.0))[1]
+    return constant(found.weight), constant(found.bias)
 
 
 def _moments(network: LayeredNetwork, order: int) -> Callable[[Any], Any]:

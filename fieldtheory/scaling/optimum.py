@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
@@ -17,6 +18,7 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.precision.layer_recursion import exact_kernel
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 from fieldtheory.scaling.interpolated_pairs import in_blocks
 
@@ -153,7 +155,7 @@ def optimal_scaling(
     if not isinstance(network, Sequence):
         values = values[0]
     if proven:
-        return _enclosed(networks[0], kernel, method, float(values), wanted)
+        return _enclosed(networks[0], exact_kernel(K0), method, float(values), wanted)
     return values if values.ndim else float(values)
 
 
@@ -168,7 +170,7 @@ def _require_provable(network: Any, kernel: np.ndarray, method: str, order: int 
 
 
 def _enclosed(
-    network: LayeredNetwork, kernel: np.ndarray, method: str, value: float, digits: int
+    network: LayeredNetwork, kernel: sp.Expr, method: str, value: float, digits: int
 ) -> Any:
     """ρ* as a ball, from its value in float64."""
     # It needs python-flint.
@@ -177,9 +179,9 @@ def _enclosed(
     if value == 0:
         raise ValueError("proven must be False where ρ* = 0")
     if method == "response":
-        return enclosed_optima.scaling(network, float(kernel), value, digits)
+        return enclosed_optima.scaling(network, kernel, value, digits)
     end = output_variance.optimal_output_variance(network, digits + 5, proven=True)
-    return enclosed_optima.deep_scaling(network, float(kernel), end, digits)
+    return enclosed_optima.deep_scaling(network, kernel, end, digits)
 
 
 def _saturating(

@@ -17,6 +17,7 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.steps import step_form
+from fieldtheory.exact_numbers import exact
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.networks.family_checks import names_in_features
 from fieldtheory.networks.residual import ResidualNetwork
@@ -166,7 +167,7 @@ def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational]
     ()
     """
     names = names_in_features(network)
-    return tuple((name, sp.Rational(network.parameters[name])) for name in names)
+    return tuple((name, sp.Rational(exact(network.parameters[name]))) for name in names)
 
 
 def network_averages(network: LayeredNetwork) -> LayerAverages:

@@ -21,10 +21,15 @@ class TestSolve:
         np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
         assert table[-1]["chi"] == table[-1]["eta"] == s.output_response
 
-    def test_digits(self):
-        table = rows("solve", "-L", 2, "-a", "relu", "--digits", 30, "--fluctuations")
-        s = ft.solve(ft.ResidualNetwork(depth=2, activation="relu"), 0.05, digits=30)
-        assert table == s.rows(fluctuations=True)
+    def test_digits(self, tmp_path):
+        """Decimals are those that are typed."""
+        options = ("--branch-scale", "0.3,0.1", "--digits", 30, "--fluctuations")
+        path = tmp_path / "s.npz"
+        table = rows("solve", "-L", 2, "-a", "relu", *options, "--save", path)
+        exact = {"weight_variance": "1.25", "bias_variance": "1/20", "branch_scale": ("0.3", "0.1")}
+        net = ft.ResidualNetwork(depth=2, activation="relu", **exact)
+        s = ft.solve(net, "0.05", digits=30)
+        assert table == s.rows(fluctuations=True) == ft.load(path).rows(fluctuations=True)
         assert "not there with --digits" in refusal(
             "solve", "-L", 2, "--digits", 30, "--decorrelation"
         )

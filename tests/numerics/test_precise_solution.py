@@ -210,6 +210,42 @@ def test_conventions_of_the_input():
     assert decimal != s.kernels[0] and mpmath.nstr(decimal, 20) == "0.3"
 
 
+@pytest.mark.parametrize(
+    "given", [Fraction, str, lambda x: sp.Rational(x.numerator, x.denominator)], ids=str
+)
+def test_exact_parameters(given):
+    """Of a linear network in Fraction; in float64 they are their nearest floats."""
+    rho, gamma, weight, K = (Fraction(1, n) for n in (3, 7, 9, 10))
+    options = {"activation": "linear", "weight_variance": given(weight), "bias_variance": 0}
+    scales = {"branch_scale": given(rho), "skip_scale": [given(gamma), 1, given(gamma)]}
+    net = ft.ResidualNetwork(depth=3, **options, **scales)
+    s = ft.solve(net, given(K), digits=60)
+    for skip in (gamma, 1, gamma):
+        K *= skip**2 + rho**2 * weight
+    with mpmath.workdps(70):
+        expected = mpf((K * weight).numerator) / (K * weight).denominator
+        assert abs(s.output_kernel / expected - 1) < mpf(10) ** -60
+    flint = pytest.importorskip("flint")
+    ball = ft.solve(net, "1/10", digits=30, proven=True).output_kernel
+    with flint.ctx.workprec(200):
+        assert ball.contains(flint.arb((K * weight).numerator) / (K * weight).denominator)
+    rounded = net.replace(weight_variance=1 / 9, branch_scale=1 / 3, skip_scale=[1 / 7, 1.0, 1 / 7])
+    assert net != rounded and ft.solve(net, 0.1).G11.tolist() == ft.solve(rounded, 0.1).G11.tolist()
+
+
+@pytest.mark.parametrize("K0", ["0.3", [["1/2", "1/4"], ["1/4", "1/3"]]], ids=["one", "two"])
+@pytest.mark.parametrize("ends", ["npz", "nc"])
+def test_files(K0, ends, tmp_path):
+    net = network("relu", 2, rho=("0.3", "0.1"), weight_variance=Fraction(4, 3))
+    s = ft.solve(net, K0, digits=30)
+    s.save(path := tmp_path / f"s.{ends}")
+    again = ft.load(path)
+    assert str(again) == str(s) and again.network == net and again.input_kernel == s.input_kernel
+    assert "kernels" in vars(again) and "full_response" not in vars(again)
+    np.testing.assert_array_equal(again.kernels, s.kernels)
+    assert str(s).count(mpmath.nstr(s.kernels[2] if s.inputs == 1 else s.kernels[2, 0, 1], 30)) == 1
+
+
 def test_reading():
     s = ft.solve(network("relu", 1), [[0.5, 0.25], [0.25, 0.5]], digits=25)
     assert repr(s) == "PreciseSolution(depth=1, activation=relu, inputs=2, width=500, digits=25)"

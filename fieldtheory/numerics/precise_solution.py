@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property, wraps
-from math import isfinite
-from typing import Any
+from typing import Any, Self
 
 import mpmath
 import numpy as np
@@ -16,10 +13,17 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics import storage
+from fieldtheory.numerics.fields import FIELDS, notes
+from fieldtheory.numerics.result import Stored
+from fieldtheory.numerics.storage import Labelled
+from fieldtheory.plotting.curves import over_layers
+from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.precision import one_loop
 from fieldtheory.precision.layer_recursion import (
     OneInput,
     TwoInputs,
+    exact_kernel,
     matrices,
     of_layers,
     theory_of,
@@ -30,6 +34,8 @@ from fieldtheory.precision.mpmath_arithmetic import MPMATH
 FEWEST, MOST = 16, 1000
 # Digits of the recursion beyond those asked for, and of the results.
 _GUARD, _SHOWN = 10, 2
+# More digits with which a number is read again as it was written.
+_READ_AGAIN = 3
 # Fields of one input alone, and of two alone.
 _OF_ONE = (
     *("G12", "G11", "kernel_variance", "mean_shift", "kernel_shift", "four_point"),
@@ -56,7 +62,7 @@ def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseSolution:
+class PreciseSolution(Stored):
     """The theory of one network to many digits; every field is computed when first asked for.
 
     The names, shapes and meanings of the fields are those of `Solution`; they are arrays of
@@ -68,7 +74,7 @@ class PreciseSolution:
     * two inputs: full_response
 
     Arithmetic with them rounds to ``mpmath.mp.dps`` digits, 15 unless it is set, and so does
-    printing; see `rows` and `mpmath.workdps`.
+    printing of an array; ``print(s)`` and `rows` have all digits, and so have files.
 
     Examples
     --------
@@ -201,6 +207,58 @@ class PreciseSolution:
             for pair in pairs
         ]
 
+    def labelled(self, stored: bool) -> Labelled:
+        """Kernels, responses and the fields that have been computed, their numbers as text."""
+        names = [name for name in _FIELDS if name in vars(self) or FIELDS[name].shown == "always"]
+        names = [name for name in names if self._has(name)]
+        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+            name: (
+                FIELDS[name].dims_for(self.inputs == 2),
+                self._as_text(getattr(self, name)),
+                notes(FIELDS[name].long_name, FIELDS[name].symbol),
+            )
+            for name in names
+        }
+        words = notes("kernel of the inputs", "K^{(0)}")
+        pair = ("input", "input_") if self.inputs == 2 else ()
+        kernel = np.array(self.input_kernel, dtype=object).reshape((2, 2) if pair else ())
+        variables["input_kernel"] = pair, kernel.astype(str), words
+        own = {"digits": self.digits, "convention": self.convention}
+        return Labelled(variables, {}, storage.attributes(self.network, own, variables))
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> Self:
+        """The result of the arrays, numbers and text in a file."""
+        network = storage.network_from_attributes(content)
+        digits, convention = (np.asarray(content[k]).item() for k in ("digits", "convention"))
+        kernel = np.asarray(content["input_kernel"]).tolist()
+        result = cls(network, exact_kernel(kernel), digits, convention)
+        with mpmath.workdps(digits + _SHOWN):
+            for name in _FIELDS:
+                if name in content:
+                    values = np.asarray(content[name])
+                    numbers = np.array([mpmath.mpf(str(v)) for v in values.flat], dtype=object)
+                    vars(result)[name] = numbers.reshape(values.shape)[()]
+        return result
+
+    def plot(self) -> Any:
+        """Kernels and responses over the layers; needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.layers import draw_layers
+
+        panels: dict[str, list[list[Any]]] = {}
+        for name in ("residual_kernels", "kernels", "residual_response", "response"):
+            field = FIELDS[name]
+            values = np.asarray(getattr(self, name), dtype=float)
+            lines = values.reshape(len(values), -1).T
+            curves = [over_layers(field.panel, f"${field.symbol}$", line) for line in lines]
+            panels.setdefault(field.panel, []).append(curves)
+        return draw_layers(panels, self.network.depth + 1)
+
     def require(self, name: str) -> None:
         """Raise ValueError unless the field exists for this number of inputs."""
         for names, inputs in ((_OF_ONE, 1), (_OF_TWO, 2)):
@@ -226,6 +284,20 @@ class PreciseSolution:
             f"PreciseSolution(depth={net.depth}, activation={net.activation.name}, "
             f"inputs={self.inputs}, width={net.width}, digits={self.digits})"
         )
+
+    def __str__(self) -> str:
+        return table_text(self.rows(), repr(self))
+
+    def _repr_html_(self) -> str:
+        return table_html(self.rows(), repr(self))
+
+    def _has(self, name: str) -> bool:
+        return self.inputs == 1 or name not in _OF_ONE
+
+    def _as_text(self, values: Any) -> np.ndarray:
+        numbers = np.asarray(values, dtype=object)
+        text = [mpmath.nstr(value, self.digits + _SHOWN + _READ_AGAIN) for value in numbers.flat]
+        return np.array(text).reshape(numbers.shape)
 
     def _text(self, value: Any, pair: tuple[int, ...]) -> str | None:
         return None if value is None else mpmath.nstr(value[pair] if pair else value, self.digits)
@@ -287,53 +359,5 @@ def precise_solution(
     return PreciseSolution(network, exact_kernel(K0), digits, convention)
 
 
-def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
-    """K0 as an exact number, or as a matrix of those of two inputs.
-
-    Examples
-    --------
-    >>> exact_kernel("0.1"), exact_kernel(0.1), exact_kernel([["1/2", 0], [0, 0.25]])
-    (1/10, 3602879701896397/36028797018963968, Matrix([
-    [1/2,   0],
-    [  0, 1/4]]))
-    """
-    K0 = validation.without_tensors(K0)
-    shape = np.shape(np.array(K0, dtype=object))
-    if shape == ():
-        variances, found = [_exact(K0)], _exact(K0)
-    elif shape == (2, 2):
-        found = sp.ImmutableMatrix(
-            [[_exact(value) for value in row] for row in np.array(K0, object)]
-        )
-        variances = [found[0, 0], found[1, 1]]
-        if found[0, 1] != found[1, 0]:
-            raise ValueError(f"K0 must be symmetric, got {validation.shown(K0)}")
-        if found.det() < 0:
-            raise ValueError(
-                "K0 must be positive semidefinite, got the determinant "
-                f"{float(found.det()):.3g} of its numbers taken as exact"
-            )
-    else:
-        raise ValueError(f"K0 must be of one input or (2, 2) with digits, got shape {shape}")
-    if min(variances) <= 0:
-        raise ValueError(f"K0 must have variances > 0 with digits, got {min(variances)}")
-    return found
-
-
-def _exact(value: Any) -> sp.Rational:
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.item()
-    if isinstance(value, mpmath.mpf) and mpmath.isfinite(value):
-        value = Fraction(*mpmath.libmp.to_rational(value._mpf_))
-    if isinstance(value, str | int | float | Fraction | Decimal | sp.Rational | sp.Float):
-        try:
-            found = sp.Rational(str(value) if isinstance(value, Decimal) else value)
-        except (TypeError, ValueError):
-            found = sp.nan
-        if found.is_finite and isfinite(value if isinstance(value, float) else 0):
-            return found
-    raise ValueError(f"K0 must have finite rational numbers with digits, got {value!r}")
-
-
 # What a solution has, for those who ask for more.
-_FIELDS = [name for name, value in vars(PreciseSolution).items() if hasattr(value, "attrname")]
+_FIELDS = [name for name in vars(PreciseSolution) if name in FIELDS]
