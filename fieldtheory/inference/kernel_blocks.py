@@ -133,7 +133,7 @@ def to_zarr(kernel: Any, path: str | Path, X: Any, Z: Any, chunks: int, progress
         (i, j)
         for i in range(0, shape[0], chunks)
         for j in range(0 if Z is not None else i, shape[1], chunks)
-        if f"{i} {j}" not in done
+        if f"{i} {j}" not in done or _is_lost(array, folder, i, j, Z is None)
     ]
     blocks: Iterable[tuple[int, int]] = _blocks(kernel, tasks, array, rows, columns, Z is None)
     if progress:
@@ -157,6 +157,13 @@ def _blocks(
         if symmetric and i != j:
             array[second, first] = block.T
         yield i, j
+
+
+def _is_lost(array: Any, folder: Path, i: int, j: int, symmetric: bool) -> bool:
+    """Whether a block that was written has no chunk, which zarr reads as NaN."""
+    chunk = i // array.chunks[0], j // array.chunks[1]
+    places = {chunk, chunk[::-1]} if symmetric else {chunk}
+    return not all((folder / array.metadata.encode_chunk_key(c)).is_file() for c in places)
 
 
 def _opened(zarr: Any, folder: Path, fingerprint: str) -> Any:

@@ -56,6 +56,11 @@ def test_finished_blocks_are_not_computed_again(case, tmp_path):
     np.testing.assert_allclose(found[:], k(X), rtol=1e-12)
     counted.to_zarr(tmp_path / "k.zarr", X, chunks=20)
     assert len(counted.calls) == 7
+    # A chunk that is lost below the diagonal is computed with its block.
+    (tmp_path / "k.zarr" / "c" / "1" / "0").unlink()
+    found = counted.to_zarr(tmp_path / "k.zarr", X, chunks=20)
+    assert len(counted.calls) == 8
+    np.testing.assert_allclose(found[:], k(X), rtol=1e-12)
 
 
 def test_resumed_after_a_kill(case, tmp_path):
