@@ -78,10 +78,6 @@ def diffusion(
         int,
         typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
     ] = 6,
-    correction: Annotated[
-        bool,
-        typer.Option("--correction", help="Also the coefficients of 1/L, for infinite depth."),
-    ] = False,
     conditions: Annotated[
         bool,
         typer.Option(
@@ -163,8 +159,6 @@ def diffusion(
 
         fieldtheory diffusion -z 0,1,-1.5
 
-        fieldtheory diffusion -a swish -z 0,2 --correction
-
         fieldtheory diffusion -L 100 -a swish --input-activation tanh -f csv --times 101
 
         fieldtheory diffusion -a softplus --conditions
@@ -186,8 +180,6 @@ def diffusion(
         values.activation(activation),
         values.activation(input_activation, "input_activation"),
     )
-    if correction and samples is not None:
-        raise ValueError("correction is not for simulations: leave --simulate or --correction out")
     _check_purpose(conditions=conditions, latex=latex is not None, simulate=samples is not None)
     drawing = {"compare": compare or None, "method": method, "seed": seed, "jobs": jobs}
     for name, value in (drawing | {"steps": steps}).items():
@@ -216,7 +208,7 @@ def diffusion(
         echo(ft.derive(net).latex(latex))
         return
     if samples is None:
-        _print_solution(net, Z, words, times, correction, save, format)
+        _print_solution(net, Z, words, times, save, format)
         return
     finite = _finite(net, steps)
     way = method or ("weights" if law else "kernel")
@@ -316,7 +308,6 @@ def _print_solution(
     Z: np.ndarray,
     words: str,
     times: int,
-    correction: bool,
     save: Path | None,
     format: Format,
 ) -> None:
@@ -328,9 +319,6 @@ def _print_solution(
     require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z, progress=True)
     also: dict[str, Any] = {}
-    if correction:
-        first = solution.first_correction
-        also = {"mean_1/L": first.mean, "covariance_1/L": first.covariance}
     # Means of finitely many layers stay finite.
     explosion = solution.explosion_time if network.depth is None else None
     if explosion is not None and np.isfinite(explosion).any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
-from fieldtheory.diffusions.flows import advanced, corrections_at, signals_at
+from fieldtheory.diffusions.flows import advanced, signals_at
 from fieldtheory.diffusions.independent_increments import layers_of
 from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
@@ -23,13 +23,10 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.fields import DIFFUSION_FIELDS, notes
+from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.storage import Labelled
 from fieldtheory.numerics.validity import ValidityWarning
-from fieldtheory.theory.diffusion_conditions import break_at_zero
 
-_CORRECTION = "first_correction_"
 # Places of the limit of infinite depth, from 0 to T.
 _PLACES = 21
 # What a finer rule for averages over ψ may change, relative to √(q_ii q_jj), and its finest parts.
@@ -44,13 +41,6 @@ class Moments(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     gram: np.ndarray
-
-
-class FirstOrder(NamedTuple):
-    """What a finite depth adds, times L: to the mean (n, P) and to the covariance (n, P, P)."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +64,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     explosion_time    (P,)        T*, from which on the mean is infinite; ∞ where moments stay
                                   finite (PF Assumption 2.3); None where there is no closed form
                                   (ψ(x) ≠ x that may explode) or no limit of infinite depth (ReLU)
-    first_correction  FirstOrder  coefficients of 1/L, for infinite depth
     is_exact          bool        whether the means and covariances hold at every width D
     ================  ==========  =================================================================
 
@@ -132,41 +121,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             return None
         return kurtoses(self.network, self.inputs, self.times)
 
-    @cached_property
-    def first_correction(self) -> FirstOrder:
-        """The coefficients of 1/L: mean(L) = mean(∞) + first_correction.mean/L + O(1/L²).
-
-        Of Euler's steps, of the next order of the moments of φ(u), and of the third cumulants of
-        the signals. PF has no such order.
-
-        Raises
-        ------
-        ValueError
-            At finite depth; with a ``parameter_law``; if φ'' or φ''' jumps at 0, where the error
-            is O(1/√L).
-        """
-        if self.network.parameter_law is not None:
-            raise ValueError(
-                "first_correction is of independent parameters, got a network with parameter_law"
-            )
-        if self.network.depth is not None:
-            raise ValueError(
-                f"first_correction is of infinite depth, got depth={self.network.depth}"
-            )
-        activation = self.network.activation
-        if (jump := break_at_zero(activation, 3)) is not None:
-            raise ValueError(
-                "activation must have three continuous derivatives at 0 for the coefficient of "
-                f"1/L, got {activation.name}: {jump.words('φ')}, and the error of depth L is "
-                "O(1/√L)"
-            )
-        corrections = corrections_at(self._wide, self.times)
-        scale = self.network.horizon
-        return FirstOrder(
-            np.stack([change.mean for _, change in corrections]) * scale,
-            np.stack([change.covariance for _, change in corrections]) * scale,
-        )
-
     def at(self, time: float) -> Moments:
         """The moments at a time between those of the grid, for infinite depth.
 
@@ -223,26 +177,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             lines = self.covariance[:, first, second].T
             profiles[r"covariance $\mathrm{Cov}(x_i, x_j)$"] = lines
         return draw_profiles(profiles, self.times, self.times, place="time $t$")
-
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, or all those of `to_xarray`."""
-        labelled = super().labelled(stored)
-        if "first_correction" in vars(self):
-            for name, values in self.first_correction._asdict().items():
-                field = self.table[name]
-                words = f"coefficients of 1/L of the {field.long_name}", rf"\delta {field.symbol}"
-                labelled.variables[f"{_CORRECTION}{name}"] = field.dims, values, notes(*words)
-        return labelled
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The solution of the arrays, numbers and text in a file."""
-        result = super().from_content(content)
-        corrections = [f"{_CORRECTION}{name}" for name in FirstOrder._fields]
-        if all(name in content for name in corrections):
-            parts = (np.asarray(content[name], float) for name in corrections)
-            vars(result)["first_correction"] = FirstOrder(*parts)
-        return result
 
     def __repr__(self) -> str:
         net = self.network
@@ -316,9 +250,8 @@ def solve_diffusion(
     >>> import fieldtheory as ft
     >>> net = ft.DiffusionNetwork(depth=400, activation="swish")
     >>> finite, limit = ft.solve(net, [0.5, 1.0]), ft.solve(net.replace(depth=None), [0.5, 1.0])
-    >>> next_order = limit.mean[-1] + limit.first_correction.mean[-1] / 400
-    >>> bool(abs(finite.mean[-1] - next_order).max() < 1e-4)
-    True
+    >>> finite.mean[-1].round(3), limit.mean[-1].round(3)
+    (array([0.919, 1.79 ]), array([0.92 , 1.793]))
     >>> limit.explosion_time.round(3)
     array([3.709, 2.773])
     """
@@ -437,7 +370,7 @@ def _moments(wide: WideNetwork, signals: Signals) -> Moments:
 
 
 def _signals_of(solution: DiffusionSolution, place: int) -> Signals:
-    """The signals at one of the times, without third cumulants."""
+    """The signals at one of the times."""
     start = starts_of(solution.inputs).mean
     covariance = solution.covariance[place]
-    return Signals(solution.mean[place] - start, covariance, np.zeros_like(covariance))
+    return Signals(solution.mean[place] - start, covariance)

@@ -56,12 +56,7 @@ class FeatureAverages:
     activation: Activation
     parts: int = 1
 
-    def gram(
-        self,
-        given: Neurons,
-        covariance: np.ndarray,
-        cumulant: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def gram(self, given: Neurons, covariance: np.ndarray) -> np.ndarray:
         """⟨ψ(x_i)ψ(x_j)⟩ of all pairs of P inputs, averaged over neurons of different means.
 
         Parameters
@@ -69,8 +64,6 @@ class FeatureAverages:
         given : Neurons
             The different means.
         covariance : ndarray, shape (P, P)
-        cumulant : ndarray, shape (P, P), optional
-            Third cumulants of x_i, x_i, x_j.
 
         Returns
         -------
@@ -80,8 +73,7 @@ class FeatureAverages:
         neurons, inputs = means.shape
         variances = np.diagonal(covariance)
         spread = np.sqrt(variances)
-        own = None if cumulant is None else np.tile(np.diagonal(cumulant), neurons)
-        squares = self.of_squares(means.ravel(), np.tile(variances, neurons), own)
+        squares = self.of_squares(means.ravel(), np.tile(variances, neurons))
         gram = np.diag((given.weights * squares.reshape(neurons, inputs)).sum(axis=0))
         if inputs == 1:
             return gram
@@ -91,14 +83,10 @@ class FeatureAverages:
         i, j = np.triu_indices(inputs, 1)
         size = np.sqrt(np.diagonal(gram))
         open_ = left[i, j] > _REST * size[i] * size[j]
-        if cumulant is not None:
-            series = series + _skewed_series(f, given, c, spread, cumulant)
         gram[i, j] = gram[j, i] = series[i, j]
         i, j = i[open_], j[open_]
         if len(i):
             rows = [variances[i], variances[j], covariance[i, j]]
-            if cumulant is not None:
-                rows += [cumulant[i, i], cumulant[i, j], cumulant[j, i], cumulant[j, j]]
             first, second, weights = given.pairs(i, j)
             law = np.stack([first.ravel(), second.ravel(), *np.tile(rows, len(first))])
             averages = self.of_pairs(law).reshape(weights.shape)
@@ -135,24 +123,16 @@ class FeatureAverages:
         """Whether ψ or a derivative jumps somewhere."""
         return len(self._kinks) > 0
 
-    def of_squares(
-        self, mean: np.ndarray, variance: np.ndarray, cumulant: np.ndarray | None = None
-    ) -> np.ndarray:
-        """⟨ψ(x)²⟩ of means, variances and third cumulants, (n,) each."""
+    def of_squares(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """⟨ψ(x)²⟩ of means and variances, (n,) each."""
         spread = np.sqrt(variance)
         cuts = _standard(self._kinks - mean[:, None], spread[:, None])
         xi, widths = self._nodes(cuts, finer=4)
         weights = widths * _density(xi)
-        if cumulant is not None:
-            skewness = _standard(cumulant, spread**3, at_zero=0.0)
-            weights = weights * (1 + skewness[:, None] * (xi**3 - 3 * xi) / 6)
         return (weights * self.psi(mean[:, None] + spread[:, None] * xi) ** 2).sum(axis=-1)
 
     def of_pairs(self, law: np.ndarray) -> np.ndarray:
-        """⟨ψ(x)ψ(y)⟩, (n,), of pairs given by their means, variances and covariance, (5, n).
-
-        Four more rows are the third cumulants ⟨xxx⟩, ⟨xxy⟩, ⟨xyy⟩ and ⟨yyy⟩.
-        """
+        """⟨ψ(x)ψ(y)⟩, (n,), of pairs given by their means, variances and covariance, (5, n)."""
         panels = _PANELS * self.parts + len(self._kinks) * np.array([1, 1 + len(_GRADED)])
         nodes = np.prod(panels * _ORDER) if len(self._kinks) else (_POINTS * self.parts) ** 2
         size = max(1, int(_BLOCK // nodes))
@@ -160,7 +140,7 @@ class FeatureAverages:
         return np.concatenate([self._block(law[:, start : start + size]) for start in blocks])
 
     def _block(self, law: np.ndarray) -> np.ndarray:
-        a, b, v, w, covariance = law[:5]
+        a, b, v, w, covariance = law
         s, t = np.sqrt(v), np.sqrt(w)
         c = np.clip(_standard(covariance, s * t, at_zero=0.0), -1.0, 1.0)
         det = np.maximum(v * w - covariance**2, 0.0)
@@ -176,8 +156,6 @@ class FeatureAverages:
         eta, widths = self._nodes(inside)
         inner = widths * _density(eta)
         y = b[:, None, None] + t[:, None, None] * ((c * xi)[..., None] + distance[..., None] * eta)
-        if len(law) > 5:
-            inner = inner * (1 + _skewed(law[5:], s, t, c, distance, xi[..., None], eta) / 6)
         conditional = (inner * self.psi(y)).sum(axis=-1)
         return (outer * self.psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
 
@@ -208,57 +186,8 @@ def _summed(f: np.ndarray, given: Neurons, c: np.ndarray) -> tuple[np.ndarray, n
     return (products * powers).sum(axis=0), left
 
 
-def _skewed_series(
-    f: np.ndarray, given: Neurons, c: np.ndarray, spread: np.ndarray, cumulant: np.ndarray
-) -> np.ndarray:
-    """(1/6) Σ_pq (p+q over p) κ_pq ⟨ψ^(p)(x) ψ^(q)(y)⟩ of p + q = 3, by parts."""
-    orders = np.arange(len(f) - 3)
-    powers = c ** orders[:, None, None]
-    derived = [f[: len(orders)]]
-    for p in (1, 2, 3):
-        factor = np.sqrt(np.prod([orders + k for k in range(1, p + 1)], axis=0))
-        scaled = f[p : p + len(orders)] * factor[:, None, None]
-        derived.append(_standard(scaled, spread**p, at_zero=0.0))
-    own = np.broadcast_to(np.diagonal(cumulant)[:, None], cumulant.shape)
-    # κ_iii, κ_iij with i's derivatives first.
-    weights = {(3, 0): own, (2, 1): 3 * cumulant, (1, 2): 3 * cumulant.T, (0, 3): own.T}
-    total = np.zeros_like(c)
-    for (p, q), kappa in weights.items():
-        products = given.across(derived[p], derived[q])
-        total += kappa * (products * powers).sum(axis=0) / 6
-    return total
-
-
 def _density(x: np.ndarray) -> np.ndarray:
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _skewed(
-    cumulants: np.ndarray,
-    s: np.ndarray,
-    t: np.ndarray,
-    c: np.ndarray,
-    apart: np.ndarray,
-    xi: np.ndarray,
-    eta: np.ndarray,
-) -> np.ndarray:
-    """Edgeworth's third-order factor Σ κ_abc He_abc of the variables made independent."""
-    scales = s**3, s**2 * t, s * t**2, t**3
-    xxx, xxy, xyy, yyy = (
-        _standard(k, scale, at_zero=0.0)[:, None, None]
-        for k, scale in zip(cumulants, scales, strict=True)
-    )
-    c, e = c[..., None], apart[..., None]
-    # Of η = (y − c ξ)/e.
-    one = _standard(xxy - c * xxx, e, at_zero=0.0)
-    two = _standard(xyy - 2 * c * xxy + c**2 * xxx, e**2, at_zero=0.0)
-    three = _standard(yyy - 3 * c * xyy + 3 * c**2 * xxy - c**3 * xxx, e**3, at_zero=0.0)
-    return (
-        xxx * (xi**3 - 3 * xi)
-        + 3 * one * (xi**2 - 1) * eta
-        + 3 * two * xi * (eta**2 - 1)
-        + three * (eta**3 - 3 * eta)
-    )
 
 
 def _standard(value: np.ndarray, scale: np.ndarray, at_zero: float | None = None) -> np.ndarray:

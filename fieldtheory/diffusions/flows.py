@@ -1,4 +1,4 @@
-"""The limit of infinite depth of `WideNetwork`: its flow in time, and the coefficient of 1/L."""
+"""The limit of infinite depth of `WideNetwork`: its flow in time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 RELATIVE = 1e-12
-# Of the coefficient of 1/L, which rests on difference quotients.
-_TOLERANCE = {"rtol": 1e-11, "atol": 1e-13}
-# Largest change of a signal in a difference quotient of the rates.
-_DISPLACED = 3e-3
 
 
 def signals_at(wide: WideNetwork, times: np.ndarray, progress: bool = False) -> list[Signals]:
@@ -67,44 +63,6 @@ def advanced(wide: WideNetwork, signals: Signals, start: float, end: float) -> S
     return _signals(solution.y[:, -1], inputs)
 
 
-def corrections_at(wide: WideNetwork, times: np.ndarray) -> list[tuple[Signals, Signals]]:
-    """The signals at increasing times, and the coefficients of Δt that a finite depth adds."""
-    from scipy.integrate import solve_ivp
-
-    inputs = len(wide.starts.mean)
-    size = inputs + inputs * (inputs + 1) // 2
-
-    def rate(t: float, flat: np.ndarray) -> np.ndarray:
-        signals, change = (_signals(part, inputs) for part in (flat[:size], flat[size : 2 * size]))
-        third = flat[2 * size :].reshape(inputs, inputs)
-        v = wide.rates(signals)
-        gaussian = v._replace(cumulant=np.zeros_like(v.cumulant))
-        growth = _along(wide, signals, gaussian, forward=True)
-        change_rate = _along(wide, signals, change)
-        if third.any():
-            change_rate = (
-                change_rate + wide.gram(signals._replace(cumulant=third)) - wide.gram(signals)
-            )
-        e = wide.changes(signals, growth, change_rate)
-        return np.concatenate([_flat(v), _flat(e), v.cumulant.ravel()])
-
-    state = np.zeros(2 * size + inputs**2)
-    results = []
-    for start, end in pairwise([0.0, *times]):
-        if end > start:
-            with np.errstate(all="ignore"):
-                # The times are so close that one step is tried first.
-                solved = solve_ivp(
-                    rate, (start, end), state, "DOP853", [end], first_step=end - start, **_TOLERANCE
-                )
-            if not solved.success:
-                raise ArithmeticError(_failed(wide, start))
-            state = solved.y[:, -1]
-        signals, change = (_signals(state[n * size : (n + 1) * size], inputs) for n in (0, 1))
-        results.append((signals, change))
-    return results
-
-
 def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     """In closed form: V_ij = (z_i z_j + σ_b²/σ_w²) (e^{φ'(0)² σ_w² t} − 1)."""
     network, origin = wide.network, wide.origin
@@ -121,21 +79,6 @@ def _linear(wide: WideNetwork, times: np.ndarray) -> list[Signals]:
     return [origin._replace(covariance=covariance) for covariance in covariances]
 
 
-def _along(
-    wide: WideNetwork, signals: Signals, change: Signals, forward: bool = False
-) -> np.ndarray:
-    """What a change adds to q, by differences of fourth order; ``forward`` if V − e may not be."""
-    size = max(float(np.abs(part).max()) for part in change)
-    if size == 0:
-        return np.zeros_like(signals.covariance)
-    unit = _DISPLACED / max(size, 1.0)
-    weights = {0: -25, 1: 48, 2: -36, 3: 16, 4: -3} if forward else {-2: 1, -1: -8, 1: 8, 2: -1}
-    terms = [
-        weight * wide.gram(signals + change * (steps * unit)) for steps, weight in weights.items()
-    ]
-    return np.asarray(sum(terms)) / (12 * unit)
-
-
 def _flat(signals: Signals) -> np.ndarray:
     return np.concatenate([signals.mean, packed(signals.covariance)])
 
@@ -143,7 +86,7 @@ def _flat(signals: Signals) -> np.ndarray:
 def _signals(flat: np.ndarray, inputs: int) -> Signals:
     """Gaussian signals of their different entries."""
     covariance = unpacked(flat[inputs:], True)
-    return Signals(flat[:inputs], covariance, np.zeros_like(covariance))
+    return Signals(flat[:inputs], covariance)
 
 
 def _failed(wide: WideNetwork, reached: float) -> str:

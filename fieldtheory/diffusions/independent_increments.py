@@ -283,7 +283,7 @@ class _Pair:
         remainder, q = self.terms * self.chi, 0.0
         error = self.left_out + self.series.rounding if C.any() else 0.0
         if not (C.any() and self.series.is_complete):
-            signals = Signals(found.mean[l, self.members], C, np.zeros_like(C))
+            signals = Signals(found.mean[l, self.members], C)
             remainder = remainder - self.terms * _gaussian(self.series.frequencies, signals)
             q = self.wide.gram(signals)[0, -1]
             m = len(remainder)

@@ -23,27 +23,16 @@ from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES
-from fieldtheory.theory.wide_diffusion import CHANGE, GROWTH, WideRates, wide_rates
+from fieldtheory.theory.small_increments import S_II, S_IJ, SLOPES
+from fieldtheory.theory.wide_diffusion import WideRates, wide_rates
 
 
 class Signals(NamedTuple):
-    """What is added to the starts of P inputs: its mean (P,), covariance (P, P), and ⟨y_i y_i y_j⟩.
-
-    The third cumulants (P, P) are 0 where signals are Gaussian.
-    """
+    """Mean (P,) and covariance (P, P) of what is added to the starts of P inputs."""
 
     mean: np.ndarray
     covariance: np.ndarray
-    cumulant: np.ndarray
-
-    def __add__(self, other: Any) -> Signals:
-        return Signals(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def __mul__(self, factor: float) -> Signals:  # type: ignore[override]
-        return Signals(*(factor * a for a in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +66,7 @@ class WideNetwork:
     def origin(self) -> Signals:
         """The signals of layer 0."""
         inputs = self.starts.values.shape[1]
-        return Signals(np.zeros(inputs), *np.zeros((2, inputs, inputs)))
+        return Signals(np.zeros(inputs), np.zeros((inputs, inputs)))
 
     def gram(self, signals: Signals) -> np.ndarray:
         """q, (P, P)."""
@@ -85,8 +74,7 @@ class WideNetwork:
         if self.network.features_are_inputs:
             across = np.outer(start.mean, m)
             return start.second + across + across.T + np.outer(m, m) + signals.covariance
-        cumulant = signals.cumulant if signals.cumulant.any() else None
-        return self.averages.gram(self.neurons.moved(m), signals.covariance, cumulant)
+        return self.averages.gram(self.neurons.moved(m), signals.covariance)
 
     def scales(self, signals: Signals) -> np.ndarray:
         """S, the covariance of u over Δt."""
@@ -94,23 +82,12 @@ class WideNetwork:
         return net.bias_variance + net.weight_variance * self.gram(signals)
 
     def rates(self, signals: Signals) -> Signals:
-        """d/dt of the mean and the covariance for L → ∞, and of the third cumulant over Δt."""
-        S, slopes = self.scales(signals), self.network.slopes
-        own, functions = np.diagonal(S), _rates()
-        return _signals(
-            functions.mean(own, *slopes),
-            functions.covariance(S, *slopes),
-            functions.third_cumulant(own[:, None], S, *slopes),
-            like=S,
-        )
-
-    def changes(self, signals: Signals, growth: np.ndarray, change: np.ndarray) -> Signals:
-        """d/dt of the coefficients of Δt, of the growth dq/dt of q and its own coefficient δq."""
-        S, slopes, functions = self.scales(signals), self.network.slopes, _rates()
-        own, scales = np.diagonal(S), (*slopes, np.sqrt(self.network.weight_variance))
-        of_means = functions.mean_change(own, np.diagonal(growth), np.diagonal(change), *scales)
-        of_pairs = functions.covariance_change(own[:, None], own, S, growth, change, *scales)
-        return _signals(of_means, of_pairs, 0.0, like=S)
+        """d/dt of the mean and the covariance for L → ∞."""
+        S, functions = self.scales(signals), _rates()
+        slopes = self.network.slopes
+        mean, covariance = functions.mean(np.diagonal(S), *slopes), functions.covariance(S, *slopes)
+        # Numbers where the slopes of φ make them vanish.
+        return Signals(np.broadcast_to(mean, S.shape[:1]), np.broadcast_to(covariance, S.shape))
 
     def layer(self, signals: Signals) -> Signals:
         """The signals of the next layer for ψ(x) = x, where covariances close."""
@@ -120,7 +97,7 @@ class WideNetwork:
         mean, covariance = self.mean_increments(own), np.empty_like(K)
         covariance[i, j] = self.increment_covariances(own[i], own[j], K[i, j])
         covariance[j, i] = covariance[i, j]
-        return signals + Signals(mean, covariance, np.zeros_like(K))
+        return Signals(signals.mean + mean, signals.covariance + covariance)
 
     def mean_increments(self, K: np.ndarray) -> np.ndarray:
         """⟨φ(u)⟩ of u of variances K, (n,)."""
@@ -132,24 +109,11 @@ class WideNetwork:
         return entries.covariance(a, b, t) - self.mean_increments(a) * self.mean_increments(b)
 
 
-def _signals(mean: Any, covariance: Any, cumulant: Any, like: np.ndarray) -> Signals:
-    """Numbers where the slopes of φ make them vanish, as arrays."""
-    of_pairs = (np.broadcast_to(part, like.shape) for part in (covariance, cumulant))
-    return Signals(np.broadcast_to(mean, like.shape[:1]), *of_pairs)
-
-
 @lru_cache
 def _rates() -> Any:
     """`WideRates` as functions."""
-    expressions, scales = wide_rates(), [*SLOPES, sym.WEIGHT]
-    variables = [GROWTH, CHANGE, *scales]
-    return WideRates(
-        lambdify([S_II, *SLOPES], expressions.mean),
-        lambdify([S_IJ, *SLOPES], expressions.covariance),
-        lambdify([S_II, *variables], expressions.mean_change),
-        lambdify([S_II, S_JJ, S_IJ, *variables], expressions.covariance_change),
-        lambdify([S_II, S_IJ, *SLOPES], expressions.third_cumulant),
-    )
+    mean, covariance = wide_rates()
+    return WideRates(lambdify([S_II, *SLOPES], mean), lambdify([S_IJ, *SLOPES], covariance))
 
 
 @lru_cache(maxsize=64)

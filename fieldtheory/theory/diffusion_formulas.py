@@ -16,20 +16,17 @@ from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, increm
 from fieldtheory.theory.wide_closed_forms import (
     MEAN,
     ROOT,
-    Z_IJ,
     ClosedForm,
     explosion_times,
     means,
 )
-from fieldtheory.theory.wide_diffusion import CHANGE, GRAM, GROWTH, WideRates, second_moment
+from fieldtheory.theory.wide_diffusion import GRAM, WideRates, second_moment
 
 _PRIMES = ("'", "''", "'''", "^{(4)}")
 _PRINTED = {
     slope: sp.Symbol(rf"\phi{primes}(0)", real=True)
     for slope, primes in zip(SLOPES, _PRIMES, strict=True)
 }
-_OWN_CHANGE = sp.Symbol(r"\delta Q_{ii}", real=True)
-_OWN_GROWTH = sp.Symbol(r"\dot{Q}_{ii}", real=True)
 _TIME = sp.Symbol("dt", positive=True)
 _MEAN = r"\operatorname{E}[\Delta x^{(i)}_{o} \mid x]"
 _COVARIANCE = r"\operatorname{Cov}[\Delta x^{(i)}_{o}, \Delta x^{(j)}_{p} \mid x]"
@@ -190,35 +187,27 @@ QUANTITIES = (*OF_LAYERS, "wide_limit", "closed_form", "exact_moments")
 
 
 def wide_latex(notation: DiffusionNotation, rates: WideRates) -> str:
-    """The rates for D → ∞, and of the coefficients of Δt."""
-    lefts = ("m_{i}", "V_{ij}", r"\delta m_{i}", r"\delta V_{ij}", r"\kappa_{iij}")
+    """The rates for D → ∞."""
     put = dict(zip(SLOPES, notation.slopes, strict=True))
-    shown = [rate.subs(put).xreplace(_PRINTED) for rate in rates]
-    # The change of a mean is that of its own Gram entry.
-    shown[2] = shown[2].subs({CHANGE: _OWN_CHANGE, GROWTH: _OWN_GROWTH})
-    equations = [Equation(rf"d {left} / dt", rate) for left, rate in zip(lefts, shown, strict=True)]
+    equations = [
+        Equation(f"d {left} / dt", rate.subs(put).xreplace(_PRINTED))
+        for left, rate in zip(("m_{i}", "V_{ij}"), rates, strict=True)
+    ]
     features = ("x^{(i)}", "x^{(j)}")
     if notation.input_activation.expression != h:
         features = (r"\psi(x^{(i)})", r"\psi(x^{(j)})")
     averages = [
         Equation("S_{ij}", second_moment(GRAM)),
         Equation(latex(GRAM), rf"\langle {features[0]} {features[1]} \rangle"),
-        Equation(latex(GROWTH), rf"d {latex(GRAM)} / dt"),
-        Equation(latex(CHANGE), rf"[\Delta t]\, {latex(GRAM)}"),
     ]
     return page([equations, averages, notation.functions])
 
 
 def closed_form_latex(notation: DiffusionNotation, found: ClosedForm) -> str:
-    """Mean, covariance, explosion time and the order Δt, case by case."""
+    """Mean, covariance and explosion time, case by case."""
     if not found.where:
         solved = [Equation("m_{i}(t)", found.mean), _primed("V_{ij}(t)", found.covariance)]
-        changes = [
-            _primed(r"\delta m_{i}(t)", found.mean_change),
-            _primed(r"\delta V_{ij}(t)", found.covariance_change),
-        ]
-        start = [Equation("S_{ij}", second_moment(Z_IJ))]
-        return page([solved, changes, start, notation.functions])
+        return page([solved, notation.functions])
     discriminant = r"\beta^{2} - 4 \alpha \gamma"
     signs = [f"{discriminant} {sign} 0" for sign in "<>="]
     growing = [signs[0], *(rf"{sign},\ \beta > 0" for sign in signs[1:])]

@@ -36,15 +36,12 @@ class TestSolved:
         assert table[0]["correlation"] is None
 
     def test_one_input_explosion_and_the_coefficient_of_depth(self):
-        options = ("-T", 0.2, "-z", -1.5, "-a", "swish", "--correction", "--times", 3)
+        options = ("-T", 0.2, "-z", -1.5, "-a", "swish", "--times", 3)
         table = json.loads(output("diffusion", *options, "-f", "json"))
         s = ft.solve(LIMIT.replace(activation="swish", horizon=0.2), [-1.5])
         assert column(table, "t").tolist() == [0, 0.1, 0.2]
         assert {"alpha", "correlation", "kurtosis"}.isdisjoint(table[0])
         np.testing.assert_array_equal(column(table, "mean"), s.mean[::10, 0])
-        first = s.first_correction
-        np.testing.assert_array_equal(column(table, "mean_1/L"), first.mean[::10, 0])
-        np.testing.assert_array_equal(column(table, "covariance_1/L"), first.covariance[::10, 0, 0])
         np.testing.assert_array_equal(column(table, "explosion_time"), s.explosion_time[0])
 
     def test_every_option_reaches_the_network(self):
@@ -227,8 +224,6 @@ class TestSimulated:
         (["-z", "1,2;3,4", "--width", 3], "Z must have shape"),
         (["--data", "nowhere.csv"], "nowhere.csv"),
         (["--scale", 1], "scale must be left out without data, got '1'"),
-        (["-L", 5, "--correction"], "first_correction is of infinite depth, got depth=5"),
-        (["-a", "softsign", "--correction"], "φ'' jumps at 0, and the error of depth L is O(1/√L)"),
         (["--times", 1], "--times"),
         (["--latex", "nothing"], "quantity must be one of network"),
         (["--latex", "exact_moments", "-a", "swish"], "needs an activation with φ''(0) = 0"),
@@ -238,7 +233,6 @@ class TestSimulated:
         (["-n", 5], "samples must be an integer >= 20"),
         (["-n", 20, "-L", 5, "--steps", 5], "steps is for infinite depth, got depth=5"),
         (["-n", 20, "-m", "gram", "-a", "swish"], "method 'gram' is for"),
-        (["-n", 20, "--correction"], "correction is not for simulations"),
         (["-n", 20, "--save", "e.nc"], "save must be a file that ends in .npz"),
         (["--save", "s.txt"], "save must be a file that ends in .npz or .nc"),
     ],

@@ -211,7 +211,9 @@ def test_conventions_of_the_input():
 
 
 @pytest.mark.parametrize(
-    "given", [Fraction, str, lambda x: sp.Rational(x.numerator, x.denominator)], ids=str
+    "given",
+    [Fraction, str, lambda x: sp.Rational(x.numerator, x.denominator)],
+    ids=["Fraction", "text", "SymPy"],
 )
 def test_exact_parameters(given):
     """Of a linear network in Fraction; in float64 they are their nearest floats."""
