@@ -1,8 +1,8 @@
 """Whether an activation is one whose averages over Gaussian signals are promised.
 
-It is real and finite on the whole line, up to removable singularities, smooth on scales above 1e-7
-between kinks and jumps that are written as such, and grows as a power or as polynomials times
-exp(a h). What float64 makes suspicious is settled with more digits.
+It is real on the whole line, smooth on scales above 1e-7 between kinks and jumps that are written
+as such, and grows as a power or as polynomials times exp(a h). What float64 makes suspicious is
+settled with more digits. Averages of unbounded functions are errors of the quadrature.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fieldtheory.averages.integrands.breakpoints import Pieces, pieces_of
 Numbers = Callable[[np.ndarray], np.ndarray]
 Precise = Callable[[Any], Any]
 
-# Enough for 1 − cos(h) and the like at a distance ``_AT`` from zero.
+# Enough for 1 − cos(h) and the like next to zero.
 _DIGITS = 80
 # Where the function is looked at first, for an error that is easy to follow.
 _PLAIN = (1, -1, 0, 2, -2, 10, -10)
@@ -33,12 +33,8 @@ _GRID = np.append(-_HALF[::-1], _HALF)
 _FAR, _FASTEST = np.array([-100.0, 100.0]), 1e15
 # Where φ is compared with its pieces, and what counts as equal.
 _CHECKED, _EQUAL = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
-# Points of one step of zooming in on a peak, and steps; the smallest rise of the last two together.
-_POINTS, _STEPS, _RISE = 17, 10, 1.01
-# Peaks that are looked at with more digits.
-_PEAKS = 8
-# Where, and by how much at least, a function is higher at a pole than near it.
-_AT, _NEARBY, _HIGHER = 1e-16, 1e-8, 1.1
+# Points that are looked at with more digits.
+_MOST = 8
 # Distances at which growth is measured, two points each in case that one is a zero; the exponent
 # after which it is enough; and the ratio of two rates that is no slower than exp(c h²).
 _DISTANCES = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9)))
@@ -55,7 +51,7 @@ _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 
 @lru_cache(maxsize=1024)
 def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
-    """Refuse a function that is not real, not finite, grows too fast, or has hidden jumps.
+    """Refuse a function that is not real, grows too fast, or has hidden jumps.
 
     Parameters
     ----------
@@ -95,7 +91,6 @@ def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     numbers, precise = _in_float64(phi, h), _in_digits(phi, h)
     with mpmath.workdps(_DIGITS):
         _require_real(phi, numbers, precise)
-        _require_finite(phi, numbers, precise)
         _require_slow_growth(phi, h, precise)
         _require_visible_jumps(phi, h, numbers, precise)
 
@@ -173,7 +168,7 @@ def _in_digits(phi: sp.Expr, h: sp.Symbol) -> Precise:
 
 def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
     ends = [end for run in _runs(np.isnan(numbers(_GRID))) for end in (run[0], run[-1])]
-    for point in (*_PLAIN, *sorted(_GRID[ends].tolist(), key=abs)[:_PEAKS]):
+    for point in (*_PLAIN, *sorted(_GRID[ends].tolist(), key=abs)[:_MOST]):
         value = precise(point)
         if value is not None and abs(mpmath.im(value)) > 1e-20 * abs(value):
             raise ValueError(
@@ -182,52 +177,11 @@ def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
             )
 
 
-def _require_finite(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
-    for peak in _peaks(numbers):
-        point = mpmath.mpf(_rounded(peak))
-        at, nearby = (
-            max(_size(precise(point + side * distance)) for side in (1, -1))
-            for distance in (_AT, _NEARBY)
-        )
-        if at > _HIGHER * nearby:
-            raise ValueError(
-                f"activation must be finite for every real h, got {phi}, "
-                f"which is not bounded at h = {float(point):.6g}"
-            )
-
-
-def _peaks(numbers: Numbers) -> list[float]:
-    """Where |φ| keeps rising as one zooms in, the closest to zero first."""
-    sizes = np.abs(numbers(_GRID))
-    top = (sizes[1:-1] >= sizes[:-2]) & (sizes[1:-1] > sizes[2:]) & np.isfinite(sizes[1:-1])
-    middle = np.flatnonzero(top) + 1
-    left, right = _GRID[middle - 1], _GRID[middle + 1]
-    centre, heights = _GRID[middle], [sizes[middle]]
-    for _ in range(_STEPS):
-        points = np.linspace(left, right, _POINTS)
-        values = np.nan_to_num(np.abs(numbers(points)), nan=0.0, posinf=np.inf)
-        best, every = np.argmax(values, axis=0), np.arange(len(middle))
-        centre, width = points[best, every], (right - left) / (_POINTS - 1)
-        left, right = centre - width, centre + width
-        heights.append(values[best, every])
-    rising = np.isinf(heights[-1]) | (heights[-1] > _RISE * heights[-3])
-    # Beyond float64 on an interval, not on all that follows: as exp(1/h²) is.
-    runs = [run for run in _runs(np.isinf(sizes)) if 0 < run[0] and run[-1] + 1 < len(sizes)]
-    found = [*centre[rising].tolist(), *((_GRID[run[0]] + _GRID[run[-1]]) / 2 for run in runs)]
-    return sorted(found, key=abs)[:_PEAKS]
-
-
 def _runs(flags: np.ndarray) -> list[np.ndarray]:
     """The indices of flags that are set, those of neighbours together."""
     indices = np.flatnonzero(flags)
     parts = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
     return [part for part in parts if len(part)]
-
-
-def _rounded(value: float) -> sp.Rational:
-    """A fraction of small numbers if it is as good as the value, else the value itself."""
-    fraction = sp.Rational(value).limit_denominator(1000)
-    return fraction if abs(float(fraction) - value) < 1e-9 else sp.Rational(value)
 
 
 def _size(value: Any) -> Any:
@@ -283,7 +237,7 @@ def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> P
     with np.errstate(all="ignore"):
         differ = np.abs(one - other) > _EQUAL * (np.abs(one) + np.abs(other))
     again = _in_digits(found.expression, h)
-    for point in _CHECKED[differ][:_PEAKS]:
+    for point in _CHECKED[differ][:_MOST]:
         values = precise(point), again(point)
         if None not in values and abs(values[0] - values[1]) > _EQUAL * sum(map(abs, values)):
             raise ValueError(
@@ -327,7 +281,7 @@ def _jump(
             largest = np.maximum(largest, np.abs(high - low))
         change, size = np.abs(high - low), np.abs(high) + np.abs(low)
         candidates = np.flatnonzero((change > _PART * largest) & (change > _SCALE * size + _TINY))
-    for i in candidates[np.argsort(np.abs(left[candidates]))][:_PEAKS]:
+    for i in candidates[np.argsort(np.abs(left[candidates]))][:_MOST]:
         place = (left[i] + right[i]) / 2
         place = 0.0 if abs(place) < _SCALE else place
         if any(abs(place - point) <= 10 * _SCALE * max(1.0, abs(point)) for point in known):
