@@ -186,7 +186,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
         )
 
 
-@solve.register(DiffusionNetwork)
+@solve.register(DiffusionNetwork)  # type: ignore[attr-defined,untyped-decorator]
 @named_arguments
 def solve_diffusion(
     network: DiffusionNetwork, Z: Any, *, progress: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.dispatch import by_network_type
+from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,
     LayeredNetwork,
@@ -37,7 +37,7 @@ from fieldtheory.numerics.one_input.output_law import (
     edgeworth,
     nearest_mixture,
 )
-from fieldtheory.numerics.precise_solution import precise_solution
+from fieldtheory.numerics.precise_solution import PreciseSolution, precise_solution
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
@@ -49,6 +49,9 @@ from fieldtheory.numerics.validity import (
     warn_if_orders_are_close,
     warn_of_left_out,
 )
+
+if TYPE_CHECKING:
+    from fieldtheory.precision.enclosed_solution import EnclosedSolution
 
 # Fluctuations of kernels, relative to their mean, for which the next order shows whether it holds.
 _DOUBTFUL = 0.2, 0.5
@@ -599,6 +602,37 @@ class Solution(Result):
         )
 
 
+@overload
+def solve(
+    network: LayeredNetwork,
+    K0: Any,
+    convention: str = ...,
+    rtol: float = ...,
+    order: int = ...,
+    progress: bool = ...,
+    digits: None = ...,
+    proven: Literal[False] = ...,
+) -> Solution: ...
+@overload
+def solve(
+    network: LayeredNetwork,
+    K0: Any,
+    convention: str = ...,
+    rtol: float = ...,
+    order: int = ...,
+    progress: bool = ...,
+    *,
+    digits: int,
+    proven: Literal[False] = ...,
+) -> PreciseSolution: ...
+@overload
+def solve(
+    network: LayeredNetwork, K0: Any, *, digits: int, proven: Literal[True]
+) -> EnclosedSolution: ...
+@overload
+def solve(network: SeparateTheory, *args: Any, **options: Any) -> Any: ...
+
+
 @by_network_type
 @named_arguments
 def solve(
@@ -610,7 +644,7 @@ def solve(
     progress: bool = False,
     digits: int | None = None,
     proven: bool = False,
-) -> Solution:
+) -> Solution | PreciseSolution | EnclosedSolution:
     """Kernels, responses and fluctuations of a network for given inputs.
 
     Parameters
@@ -694,8 +728,8 @@ def solve(
             # It needs python-flint.
             from fieldtheory.precision.enclosed_solution import enclosed_solution
 
-            return enclosed_solution(checked, K0, digits, convention)  # type: ignore[return-value]
-        return precise_solution(checked, K0, digits, convention)  # type: ignore[return-value]
+            return enclosed_solution(checked, K0, digits, convention)
+        return precise_solution(checked, K0, digits, convention)
     if proven:
         raise ValueError("digits must be given with proven=True")
     kernel = validation.input_kernel_array("K0", K0)
