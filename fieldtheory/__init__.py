@@ -6,7 +6,10 @@ response functions and 1/N fluctuations as numbers; `simulate` draws finite netw
 holds the two against each other.
 """
 
+import ast as _ast
+from functools import cache as _cache
 from importlib import import_module as _import_module
+from pathlib import Path as _Path
 from pkgutil import iter_modules as _iter_modules
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -36,7 +39,7 @@ _MODULES = {module.name for module in _iter_modules(__path__)}  # noqa: F405
 
 
 def __getattr__(name: str) -> _Any:
-    # Nothing is loaded before it is asked for: the shell answers --help without SymPy and SciPy.
+    # A name loads what it needs: the shell answers --help without SymPy and SciPy.
     if name == "__version__":
         from importlib.metadata import version
 
@@ -45,12 +48,24 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in _ELSEWHERE:
         return getattr(_import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
-    front = _import_module(f"{__name__}.front") if name[0] != "_" or name == "__all__" else None
-    if not hasattr(front, name):
+    if name == "__all__":
+        return sorted(_homes())
+    if name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, getattr(front, name))
+    return globals().setdefault(name, getattr(_import_module(_homes()[name]), name))
+
+
+@_cache
+def _homes() -> dict[str, str]:
+    """The module of every public name: the imports in front.py, which only type checkers run."""
+    front = _ast.parse(_Path(__file__).with_name("front.py").read_text(encoding="utf-8"))
+    return {
+        name.name: node.module
+        for node in front.body
+        if isinstance(node, _ast.ImportFrom) and node.module
+        for name in node.names
+    }
 
 
 def __dir__() -> list[str]:
-    names = _import_module(f"{__name__}.front").__all__
-    return sorted({*globals(), *names, *_ROOMS, *_ELSEWHERE, "__all__", "__version__"})
+    return sorted({*globals(), *_homes(), *_ROOMS, *_ELSEWHERE, "__all__", "__version__"})

@@ -1,4 +1,4 @@
-"""The public names of the package, all loaded when the first of them is asked for."""
+"""The public names of the package and their modules, each loaded when it is asked for."""
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy as sp
 
@@ -71,6 +71,8 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
         ...
     ValueError: activation must be 0 at 0, so that increments shrink with Δt, got cos: φ(0) = 1
     """
+
+    room: ClassVar[str] = "fieldtheory.diffusions"
 
     depth: int | None = 500
     width: int = 500

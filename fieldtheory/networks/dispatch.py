@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import singledispatch, wraps
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from importlib import import_module
+from typing import Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, overload
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
@@ -15,8 +16,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class SeparateTheory:
     """A network, or a result of one, that layers with residual kernels do not describe.
 
-    A `by_network_type` function raises TypeError for it unless it is registered.
+    A `by_network_type` function raises TypeError for it unless it is registered, by ``room`` where
+    that is the name of a module.
     """
+
+    room: ClassVar[str] = ""
 
 
 class ByNetworkType(Protocol, Generic[_P, _R]):
@@ -56,6 +60,8 @@ def by_network_type(function: Callable[_P, _R]) -> ByNetworkType[_P, _R]:
     def dispatched(*args: Any, **options: Any) -> Any:
         if not args and first in options:
             args = (options.pop(first),)
+        if args and (room := getattr(type(args[0]), "room", "")):
+            import_module(room)
         return (implementations if args else function)(*args, **options)
 
     dispatched.register = implementations.register  # type: ignore[attr-defined]

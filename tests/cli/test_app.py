@@ -144,7 +144,7 @@ class TestBadInput:
             (["solve", "-L", 1, "--order", 2, "--K0", MATRIX], "_2 is for one input"),
             (["solve", "-a", "exp(h)", "-L", 30, "--fluctuations"], "exceeds the range of float64"),
             (["solve", "-a", "sin(1/h)", "-L", 1], "activation must have its jumps"),
-            (["solve", "-a", "1/h", "-L", 1], "activation must be finite"),
+            (["solve", "-a", "1/h", "-L", 1], "misses the relative error"),
             (["solve", "-a", "sigmiod"], "did you mean sigmoid?"),
             (["optimum", "--method", "guess"], "--method"),
             (["optimum", "-m", "saturation", "-a", "gelu", "--K0", MATRIX], "K0 must be"),

@@ -16,7 +16,6 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 from scipy.special import erfc
-from sympy.codegen.rewriting import expm1_opt, log1p_opt
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces, pieces_of
@@ -197,12 +196,13 @@ def _by_products(base: Any, exponent: int) -> Any:
 
 def _small_differences(F: sp.Expr) -> sp.Expr:
     """F with eᵘ − 1 and log(1 + u) by functions that keep their digits where u is small."""
-    candidates = [F, *(_subtracted(form) for form in (F, factored(F)))]
-    return with_masks(min(candidates, key=expm1_opt.cost_function), log1p_opt)
+    # It takes as long to load as this package.
+    from sympy.codegen.rewriting import expm1_opt, log1p_opt
 
-
-def _subtracted(F: sp.Expr) -> sp.Expr:
-    return F.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add)
+    subtracted = [
+        form.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add) for form in (F, factored(F))
+    ]
+    return with_masks(min([F, *subtracted], key=expm1_opt.cost_function), log1p_opt)
 
 
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
