@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """What is to be known of one field of a result.
+    """Description of one field of a result.
 
     Parameters
     ----------
@@ -151,13 +151,15 @@ def fields_of(text: str) -> dict[str, Field]:
 
 
 def _field(name: str, dims: str, symbol: str, long_name: str, *more: str) -> Field:
-    known: dict[str, Any] = {"dims": tuple(dims.replace("-", "").split())}
+    attributes: dict[str, Any] = {"dims": tuple(dims.replace("-", "").split())}
     for word in " ".join(more).split():
-        key, given, value = word.partition("=")
-        known |= (
-            {key: value.replace("_", " ") if key == "panel" else value} if given else _KINDS[word]
+        key, separator, value = word.partition("=")
+        attributes |= (
+            {key: value.replace("_", " ") if key == "panel" else value}
+            if separator
+            else _KINDS[word]
         )
-    return Field(name=name, symbol=symbol, long_name=long_name, **known)
+    return Field(name=name, symbol=symbol, long_name=long_name, **attributes)
 
 
 def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
