@@ -57,14 +57,14 @@ def chosen_scales(
     >>> chosen_scales(ResidualNetwork, 2, net, {"branch_scale": None, "skip_scale": None})
     {'branch_scale': (\\rho_{1}, \\rho_{2}), 'skip_scale': (\\gamma, \\gamma)}
     """
-    found = {}
+    scales = {}
     for name, value in given.items():
         if value is None and name not in family.layer_parameters:
             continue
         if name not in sym.parameters(family, 1):
             raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {value!r}")
-        found[name] = _of_layers(name, _default(name, network) if value is None else value, depth)
-    return found
+        scales[name] = _of_layers(name, _default(name, network) if value is None else value, depth)
+    return scales
 
 
 def require_scales(scales: Scales, network: LayeredNetwork) -> None:

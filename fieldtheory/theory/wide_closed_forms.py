@@ -117,9 +117,13 @@ def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
             mean, covariance = (sp.limit(c, RATE, 0) for c in (mean, covariance))
         limit = linear_covariance().subs(put)
         return ClosedForm(sp.S.Zero, limit, mean, covariance, sp.oo, {})
-    found = riccati()
-    where = dict(zip((ALPHA, BETA, GAMMA), (c.subs(put) for c in found.coefficients), strict=True))
-    return ClosedForm(found.mean, found.variance.subs(put), None, None, found.explosion_time, where)
+    solution = riccati()
+    where = dict(
+        zip((ALPHA, BETA, GAMMA), (c.subs(put) for c in solution.coefficients), strict=True)
+    )
+    return ClosedForm(
+        solution.mean, solution.variance.subs(put), None, None, solution.explosion_time, where
+    )
 
 
 def _integrated(rate: sp.Expr) -> sp.Expr:

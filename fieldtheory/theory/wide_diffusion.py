@@ -72,7 +72,7 @@ def wide_rates() -> WideRates:
     >>> found.mean_change.subs(SLOPES[1], 0), found.third_cumulant.subs(SLOPES[1], 0)
     (S_{ii}**2*\\phi_4/8, 0)
     """
-    known = increments()
+    moments = increments()
     step = displacement(CHANGE, sp.S.One, GROWTH)
 
     def change(rate: sp.Expr, entry: sp.Symbol, following: sp.Expr) -> sp.Expr:
@@ -80,9 +80,9 @@ def wide_rates() -> WideRates:
 
     equal = {S_IK: S_IJ, S_IJ: S_II, S_JK: S_IJ}
     return WideRates(
-        known.mean[0],
-        known.covariance[0],
-        change(known.mean[0], S_II, known.mean[1]),
-        change(known.covariance[0], S_IJ, known.covariance[1]),
-        sp.expand(known.third_cumulant.subs(equal, simultaneous=True)),
+        moments.mean[0],
+        moments.covariance[0],
+        change(moments.mean[0], S_II, moments.mean[1]),
+        change(moments.covariance[0], S_IJ, moments.covariance[1]),
+        sp.expand(moments.third_cumulant.subs(equal, simultaneous=True)),
     )

@@ -59,7 +59,7 @@ class NestedPanels:
 
         Parameters
         ----------
-        a, b, apart : ndarray, shape (m,)
+        a, b, gap : ndarray, shape (m,)
         means : ndarray, shape (2, m), optional
             What is subtracted from φ and ψ, but from odd ones: means give connected averages.
 
