@@ -312,7 +312,7 @@ def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise
 def _jump(
     numbers: Numbers, precise: Precise, breakpoints: list[float]
 ) -> tuple[float, float, float] | None:
-    """Place where a function changes within ``_SCALE`` as if it jumped, but at known breakpoints."""
+    """Place of a change within ``_SCALE`` as if the function jumped, but at known breakpoints."""
     left, right = _GRID[:-1], _GRID[1:]
     low, high = (np.nan_to_num(numbers(points), nan=0.0) for points in (left, right))
     with np.errstate(all="ignore"):

@@ -128,8 +128,8 @@ def unknown_argument(name: str, known: Collection[str]) -> str:
     "unknown argument 'rho': branch_scale (ρ) is a parameter of the network, not given here"
     """
     head = f"unknown argument {name!r}"
-    if meant := hint(name, known):
-        return f"{head}: did you mean {meant}?"
+    if suggestion := hint(name, known):
+        return f"{head}: did you mean {suggestion}?"
     for other in _meant(name):
         if other in PARAMETERS:
             return f"{head}: {_shown(other)} is a parameter of the network, not given here"
