@@ -220,14 +220,14 @@ def notes(long_name: str, symbol: str) -> dict[str, str]:
     return {"long_name": long_name, "symbol": symbol, "units": "1"}
 
 
-def labelled_coordinates(found: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
+def labelled_coordinates(places: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
     """Those of `coordinates` that are used, with their attributes, as xarray takes them.
 
     Pairs of inputs are labelled "(0,0)", "(0,1)", ...
     """
     return {
         dim: (dim, _pairs(values) if "pair" in dim else values, notes(*DIMENSIONS[dim]))
-        for dim, values in found.items()
+        for dim, values in places.items()
         if dim in used
     }
 

@@ -61,7 +61,7 @@ class Coefficients(NamedTuple):
     orders : ndarray of int, shape (n,)
         1, 2, ... or, for even F, 2, 4, ...
     values : ndarray of int, shape (m, n)
-    rest : ndarray, shape (m,)
+    remainders : ndarray, shape (m,)
         What the squares leave of 1.
     bits : int
     """
@@ -69,7 +69,7 @@ class Coefficients(NamedTuple):
     own: list[Any]
     orders: np.ndarray
     values: np.ndarray
-    rest: np.ndarray
+    remainders: np.ndarray
     bits: int
 
 
@@ -151,7 +151,7 @@ def _resolved(
         series = coefficients(
             integrand, variances, most, 1, lambda *of: bool(left(*of).max() <= least)
         )
-        remainders = left(series.orders[-1], series.rest)
+        remainders = left(series.orders[-1], series.remainders)
         # Remainders fall off no faster than as a power of the orders.
         if remainders.max() <= least or remainders.max() * _RATIO > least:
             break
@@ -189,7 +189,7 @@ def coefficients(
     return parts[0]._replace(
         own=[part.own[0] for part in parts],
         values=np.concatenate([part.values for part in parts]),
-        rest=np.concatenate([part.rest for part in parts]),
+        remainders=np.concatenate([part.remainders for part in parts]),
     )
 
 

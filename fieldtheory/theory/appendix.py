@@ -46,7 +46,7 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         Whether it remarks which printed equations of F25 do not hold.
     """
     defined: set[Any] = set()
-    results = partial(results_latex, notation=n, table=GENERIC, numbered=True, known=defined)
+    results = partial(results_latex, notation=n, table=GENERIC, numbered=True, defined=defined)
     h, K = sp.Symbol("h", real=True), sp.Symbol("K", positive=True)
     moment = GaussianAverage(sym.phi(h) ** 2, h, K)
     parts = {
@@ -63,7 +63,7 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
     }
     if explicit is not None:
         quantities = [q for q in LAYER_BY_LAYER if q != "G11" or has_fluctuations(explicit)]
-        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, known=defined)
+        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, defined=defined)
         lead = f"For $L = {latex(explicit.last)}$:\n"
         parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")

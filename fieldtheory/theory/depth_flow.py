@@ -166,14 +166,14 @@ class EntryFlow(NamedTuple):
 
     ``average`` is ⟨φφ⟩ with its derivatives by the variances and the covariance that it depends
     on, ``gain`` ⟨φ'φ'⟩ with its own; ``moves`` are changes of those variables and of θ. ``rates``
-    are v for the kernel and θ, ``moved`` is (Dv) times the moves.
+    are v for the kernel and θ, ``changes`` are (Dv) times the moves.
     """
 
     average: list[sp.Symbol]
     gain: list[sp.Symbol]
     moves: list[sp.Symbol]
     rates: list[sp.Expr]
-    moved: list[sp.Expr]
+    changes: list[sp.Expr]
 
 
 @lru_cache

@@ -77,13 +77,13 @@ def results_latex(
     notation: Notation,
     table: Mapping[str, Callable[[Notation], Any]],
     numbered: bool = False,
-    known: set[Any] | None = None,
+    defined: set[Any] | None = None,
 ) -> str:
     """LaTeX of results one below the other, and of what stands in them, each equation once.
 
-    Equations in ``known`` are left out, and those that are written are added to it.
+    Equations in ``defined`` are left out, and those that are written are added to it.
     """
-    defined: set[Any] = set() if known is None else known
+    defined = set() if defined is None else defined
     blocks: list[Any] = []
     for quantity in quantities:
         equations = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]

@@ -22,7 +22,7 @@ def chosen_scales(
     family: type[LayeredNetwork],
     depth: int,
     network: LayeredNetwork | None,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
@@ -34,7 +34,7 @@ def chosen_scales(
     network : LayeredNetwork or None
         Its scales say which ones are written: one symbol if a scale is the same for all layers,
         symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
-    given : mapping
+    values : mapping
         Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
         "per layer", or None for the default. Decimals become rationals.
 
@@ -58,7 +58,7 @@ def chosen_scales(
     {'branch_scale': (\\rho_{1}, \\rho_{2}), 'skip_scale': (\\gamma, \\gamma)}
     """
     scales = {}
-    for name, value in given.items():
+    for name, value in values.items():
         if value is None and name not in family.layer_parameters:
             continue
         if name not in sym.parameters(family, 1):

@@ -48,7 +48,7 @@ class PairFunctions:
     ----------
     entries : LayerFunctions
         Of NumPy.
-    rest : float
+    allowed : float
         The relative error that is asked for.
     searching : bool
         Whether an average whose integral does not converge is NaN, with all at larger variances,
@@ -56,7 +56,7 @@ class PairFunctions:
     """
 
     entries: LayerFunctions
-    rest: float = REST
+    allowed: float = REST
     searching: bool = False
     _left: list[int] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ class PairFunctions:
         averages = np.full((2, flat.size), np.nan)
         (left,) = np.nonzero(_are_near(K[at[0]], K[at[1]], flat))
         equal = K[at[0][left]] == K[at[1][left]]
-        orders = _ORDERS if self.rest == REST else _ROUGH_ORDERS
+        orders = _ORDERS if self.allowed == REST else _ROUGH_ORDERS
         # Cells that there are cost less than a series, and new ones of one variance little.
         left = np.concatenate(
             [
@@ -154,7 +154,7 @@ class PairFunctions:
         return list(averages.reshape(2, *r.shape))
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
-        with relative_tolerance(REST if self.rest == REST else _FEW_DIGITS):
+        with relative_tolerance(REST if self.allowed == REST else _FEW_DIGITS):
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
@@ -172,7 +172,7 @@ class PairFunctions:
         if not len(left):
             return left
         a, b = (own[one[left]] for one in at)
-        averages[:, left] = self.entries.in_tables(a, b, r[left], self.rest != REST, many)
+        averages[:, left] = self.entries.in_tables(a, b, r[left], self.allowed != REST, many)
         return left[np.isnan(averages[0, left])]
 
     def _by_series(
@@ -238,8 +238,8 @@ class PairFunctions:
             analytic &= regular[p] & regular[q]
             left = np.where(analytic, np.minimum(left, left_out(order, c)[:2]), left)
             left *= last[p] * last[q]
-            fine = left[0] <= self.rest * np.sqrt(square[p] * square[q])
-            converged.append(fine & (left[1] <= self.rest * slope[p] * slope[q]))
+            fine = left[0] <= self.allowed * np.sqrt(square[p] * square[q])
+            converged.append(fine & (left[1] <= self.allowed * slope[p] * slope[q]))
             values.append(np.stack([first, second / np.sqrt(K[p] * K[q])]))
         return np.concatenate(values, axis=1), np.concatenate(converged)
 
@@ -299,7 +299,7 @@ def as_far_as_known(
 
 @lru_cache(maxsize=64)
 def pair_functions(
-    entries: LayerFunctions, rest: float = REST, searching: bool = False
+    entries: LayerFunctions, allowed: float = REST, searching: bool = False
 ) -> PairFunctions:
     """The averages of a layer for many pairs, shared by all networks that use them."""
-    return PairFunctions(entries, rest, searching)
+    return PairFunctions(entries, allowed, searching)

@@ -86,13 +86,13 @@ def rates(name: str, value: Any, depth: int) -> np.ndarray:
     return np.array(np.broadcast_to(array, (depth + 2,)))
 
 
-def require_split(network: LayeredNetwork, given: Trained, K0: np.ndarray) -> None:
+def require_split(network: LayeredNetwork, coefficients: Trained, K0: np.ndarray) -> None:
     """Refuse variances of the input too small for the biases that they are said to hold.
 
     Where weights and biases of the read-in count differently, K^(0) − σ²_b,in is needed.
     """
     bias = network.parameters["readin_bias_variance"]
-    if (given.biases[0] != 0).any() and (K0 < bias * (1 - 1e-12)).any():
+    if (coefficients.biases[0] != 0).any() and (K0 < bias * (1 - 1e-12)).any():
         raise ValueError(
             f"K0 must have variances of at least readin_bias_variance={bias:g}, the part of the "
             f"biases, got {float(K0.min()):g}"
