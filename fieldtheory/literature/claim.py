@@ -254,7 +254,7 @@ def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Verdict on a `Claim` that was checked.
+    """Outcome of the check of a `Claim`.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def homogeneous_averages(
 
 
 def parallel_pairs(own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
-    """Mask of the inputs that are parallel or opposite within the rounding of K0.
+    """Mask of the pairs of inputs that are parallel or opposite within the rounding of K0.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _largest_number(square: Function, deviation: float) -> float:
-    """Largest number in the spectra of φ² and φ⁴ times the Gaussian; infinite if they never end."""
+    """Largest wave number of φ² and φ⁴ times the Gaussian; infinite if their spectra do not end."""
     points, before = _FEWEST, np.inf
     while points <= 2 * _MOST:
         z = (np.arange(-points, points) + 0.5) * (_REACH / points)

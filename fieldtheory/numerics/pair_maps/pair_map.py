@@ -191,7 +191,7 @@ class _Block:
         values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
 
     def _joined(self, i: np.ndarray, j: np.ndarray, K0: np.ndarray) -> tuple:
-        """Variances of the inputs of pairs, their covariances, and the places of both inputs."""
+        """Quantities of the inputs of pairs, their covariances, and the places of both inputs."""
         if self.rows is self.columns:
             return self.rows, K0, (i, j)
         (first, row), (second, column) = (np.unique(one, return_inverse=True) for one in (i, j))

@@ -34,7 +34,7 @@ class PairRecursion(Protocol):
         """Of every quantity, whether it vanishes with the covariance of the inputs."""
 
     def own(self, K0: np.ndarray) -> np.ndarray:
-        """Quantities of single inputs of variances (P,) in every layer, shape (..., P)."""
+        """Quantities of single inputs of variances (P,), shape (..., P)."""
 
     def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
