@@ -68,8 +68,8 @@ def choose(node: AverageNode) -> Rule:
     'Mehler series or nested panels'
     """
     variables = tuple(node.variables)
-    if isinstance(node, ConnectedCorrelator) and (found := apart(node)) is not None:
-        F, G, x, y = found
+    if isinstance(node, ConnectedCorrelator) and (parts := apart(node)) is not None:
+        F, G, x, y = parts
         pair = _pair(_function(F, x), _function(G, y), connected=True)
         function = pair if len(variables) == 2 else lambda K: pair(K, K, K)
         return Rule(PAIRS, _REASONS[PAIRS], function)
@@ -119,11 +119,11 @@ def _average(F: sp.Expr, variables: tuple) -> Callable:
 
 def _products(F: sp.Expr, variables: tuple) -> list[list[sp.Expr]]:
     """F as a sum of products: for each a factor of every variable, the first with its number."""
-    found = _factors(F, variables)
-    if found is not None:
-        return [found]
+    factors = _factors(F, variables)
+    if factors is not None:
+        return [factors]
     parts = sp.Add.make_args(sp.expand(F))
-    terms = [found for part in parts if (found := _factors(part, variables)) is not None]
+    terms = [factors for part in parts if (factors := _factors(part, variables)) is not None]
     if len(terms) < len(parts):
         raise ValueError(
             "functions of several variables must be sums of products of functions of one variable "
@@ -184,13 +184,13 @@ def _pair(f: Function, g: Function, connected: bool) -> Callable:
     def average(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
         arrays = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in (a, b, t)))
         shape, (a, b, t) = arrays[0].shape, (k.ravel() for k in arrays)
-        found = np.zeros(len(a))
+        values = np.zeros(len(a))
         some = (a > 0) & (b > 0)
         if some.any():
-            found[some] = pairs(a[some], b[some], t[some], tolerance())[0].value
+            values[some] = pairs(a[some], b[some], t[some], tolerance())[0].value
         if not some.all():
-            found[~some] = _without_variance(one, other, connected, a[~some], b[~some])
-        return found.reshape(shape)[()]
+            values[~some] = _without_variance(one, other, connected, a[~some], b[~some])
+        return values.reshape(shape)[()]
 
     return average
 
@@ -215,8 +215,8 @@ def _several(functions: list[Function]) -> Callable:
         for (i, j), values in zip(entry_indices(size), arrays, strict=True):
             K[:, i, j] = K[:, j, i] = values.ravel()
         rtol = max(tolerance(), _COARSE)
-        found = [products.average(functions, each, rtol) for each in K]
-        return np.array(found).reshape(arrays[0].shape)[()]
+        averages = [products.average(functions, each, rtol) for each in K]
+        return np.array(averages).reshape(arrays[0].shape)[()]
 
     return average
 

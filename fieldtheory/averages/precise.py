@@ -346,16 +346,16 @@ def _from_moments(functions: tuple, variables: tuple, K: list, digits: int) -> A
 
 def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any]:
     """The products of averages of all partitions, with their weights."""
-    known: dict[sp.Expr, Any] = {}
+    averages: dict[sp.Expr, Any] = {}
     terms = []
     for weight, blocks in partitions(functions):
         value = mpmath.mpf(int(weight))
         for block in blocks:
             F = sp.Mul(*block)
-            if F not in known:
+            if F not in averages:
                 used = [i for i, v in enumerate(variables) if F.has(v)]
                 inside = [[K[i][j] for j in used] for i in used]
-                known[F] = average(F, [variables[i] for i in used], inside, digits)
-            value *= known[F]
+                averages[F] = average(F, [variables[i] for i in used], inside, digits)
+            value *= averages[F]
         terms.append(value)
     return terms

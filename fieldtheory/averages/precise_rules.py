@@ -37,7 +37,7 @@ def compiled(F: sp.Expr, variable: sp.Expr) -> Callable[[Any], Any]:
 
 
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[Any]:
-    """Where F has kinks or jumps."""
+    """Points where F has kinks or jumps."""
     cuts = break_points(F, variable) if has_steps(F) and F.has(variable) else []
     return [number(cut) for cut in cuts]
 
@@ -46,9 +46,9 @@ def start_of(F: sp.Expr, variable: sp.Expr) -> Any:
     """The distance from zero at which F begins: 0 unless it vanishes around zero."""
     if not (has_steps(F) and F.has(variable)):
         return mpmath.mpf(0)
-    found = pieces_of(F, variable)
-    ends = [-mpmath.inf, *map(number, found.points), mpmath.inf]
-    pieces = zip(ends, ends[1:], found.branches, strict=False)
+    parts = pieces_of(F, variable)
+    ends = [-mpmath.inf, *map(number, parts.points), mpmath.inf]
+    pieces = zip(ends, ends[1:], parts.branches, strict=False)
     return min(max(low, -high, mpmath.mpf(0)) for low, high, branch in pieces if branch != 0)
 
 
@@ -58,7 +58,7 @@ def rule_order(digits: int, level: int) -> int:
 
 
 def reach_of(digits: int, level: int, start: Any = 0) -> Any:
-    """Where panels end, in deviations, for a function that begins at a distance from zero.
+    """End of the panels, in deviations, for a function that begins at a distance from zero.
 
     Farther on each level, so that two differ if the tail matters after all.
     """

@@ -10,7 +10,7 @@ PRICE = "Price's theorem"
 
 
 class Rule(NamedTuple):
-    """How one average is evaluated.
+    """Evaluation of one average.
 
     Parameters
     ----------

@@ -48,25 +48,25 @@ def shifted(node: sp.Expr) -> Shifted | None:
     F, (h,) = node.integrand, node.variables
     unknown = F.free_symbols - {h}
     for mean in sorted(_means(F, h, unknown), key=sp.default_sort_key):
-        moved = F.xreplace({h: h - mean}).replace(lambda e: e.is_Add, sp.expand)
+        centred = F.xreplace({h: h - mean}).replace(lambda e: e.is_Add, sp.expand)
         terms = []
-        for term in sp.Add.make_args(sp.expand(moved, deep=False)):
-            factor, rest = term.as_independent(h, as_Add=False)
-            terms.append((factor, rest))
-        if not any(rest.has(*unknown) for _, rest in terms):
+        for term in sp.Add.make_args(sp.expand(centred, deep=False)):
+            factor, function = term.as_independent(h, as_Add=False)
+            terms.append((factor, function))
+        if not any(function.has(*unknown) for _, function in terms):
             return Shifted(mean, h, tuple(terms))
     return None
 
 
 def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
-    """What is added to the variable in sums of it and symbols."""
-    found = set()
+    """Summands of the variable in sums of it and symbols."""
+    means = set()
     for total in F.atoms(sp.Add):
         slope = total.diff(h)
         if slope != 0 and slope.is_number:
-            _, rest = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
-            found.add(sp.expand(rest / slope))
-    return found - {sp.S.Zero}
+            _, offset = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
+            means.add(sp.expand(offset / slope))
+    return means - {sp.S.Zero}
 
 
 def rule(F: sp.Expr, variable: sp.Expr) -> Rule:
@@ -79,7 +79,7 @@ def precise_rule(F: sp.Expr, variable: sp.Expr) -> Rule:
 
     def function(K: mpmath.mpf, mean: mpmath.mpf) -> mpmath.mpf:
         digits = mpmath.mp.dps
-        moved = F.xreplace({variable: variable + sp.Float(mean, digits + 10)})
-        return precise.average(moved, (variable,), [[K]], digits)
+        integrand = F.xreplace({variable: variable + sp.Float(mean, digits + 10)})
+        return precise.average(integrand, (variable,), [[K]], digits)
 
     return Rule("panels", "one variable with a mean: Gauss-Legendre panels", function)

@@ -30,7 +30,7 @@ _FORM = "block must be a callable block(width, rng) that returns a function of z
 
 
 def drawing(block: Any, reset: Any = None) -> Draw:
-    """What draws a new block at random and gives it as a function (P, width) -> (P, width).
+    """Function (width, rng) that draws a block as a function (P, width) -> (P, width).
 
     With the module that was drawn, or None.
 
@@ -67,27 +67,27 @@ def drawing(block: Any, reset: Any = None) -> Draw:
         seed, start = _torch_seed(rng.spawn(1)[0]), rng.bit_generator.state
         try:
             with _seeded(seed) as is_seeded:
-                found = draw(width, rng)
-            if validation.is_torch_module(found) and not is_seeded:
+                drawn_block = draw(width, rng)
+            if validation.is_torch_module(drawn_block) and not is_seeded:
                 # The block has imported torch.
                 rng.bit_generator.state = start
                 with _seeded(seed):
-                    found = draw(width, rng)
+                    drawn_block = draw(width, rng)
         except Exception as error:
             raise ValueError(f"block(width={width}, rng) failed: {_reason(error)}") from error
-        module = found if validation.is_torch_module(found) else None
+        module = drawn_block if validation.is_torch_module(drawn_block) else None
         if module is not None:
             has_warned = has_warned or _warned_of_training(module)
-            found = _as_function(module, _torch_seed(rng))
-        if not callable(found):
-            raise TypeError(f"{_FORM}; block(width, rng) returned {validation.shown(found)}")
-        return _checked(found), module
+            drawn_block = _as_function(module, _torch_seed(rng))
+        if not callable(drawn_block):
+            raise TypeError(f"{_FORM}; block(width, rng) returned {validation.shown(drawn_block)}")
+        return _checked(drawn_block), module
 
     return drawn
 
 
 def name_of(block: Any) -> str:
-    """What a block is called in a result.
+    """Name of a block in a result.
 
     Examples
     --------
@@ -103,28 +103,28 @@ def _checked(apply: Callable[[Any], Any]) -> Apply:
         # A block that writes into its input would change what it is compared with.
         z.flags.writeable = False
         try:
-            found = np.asarray(apply(z))
+            values = np.asarray(apply(z))
         except Exception as error:
             raise ValueError(
                 f"block failed on a signal of shape {z.shape}: {_reason(error)}"
             ) from error
-        if found.dtype.kind not in "fiub":
-            raise TypeError(f"block must return real numbers, got {validation.shown(found)}")
-        if found.dtype == np.float16:
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"block must return real numbers, got {validation.shown(values)}")
+        if values.dtype == np.float16:
             raise TypeError(
                 "block must return float32 or float64 numbers, got float16, too coarse for the "
                 "differences that give susceptibilities"
             )
-        if found.shape != z.shape:
+        if values.shape != z.shape:
             raise ValueError(
                 f"block must return an array of the shape of its input {z.shape}, "
-                f"got shape {found.shape}"
+                f"got shape {values.shape}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise ValueError(
-                f"block must return finite numbers, got {float(found[~np.isfinite(found)][0])!r}"
+                f"block must return finite numbers, got {float(values[~np.isfinite(values)][0])!r}"
             )
-        return found.astype(float, copy=False)
+        return values.astype(float, copy=False)
 
     return checked
 
@@ -236,11 +236,11 @@ def _copied(module: Any) -> Any:
 
 def _sizes(module: Any) -> dict[str, np.ndarray]:
     """The root mean square and the mean of every parameter, by its path."""
-    found = {}
+    sizes = {}
     for path, parameter in module.named_parameters():
         values = validation.without_tensors(parameter).astype(float)
-        found[path] = np.array([np.sqrt(np.mean(values**2)), np.mean(values)])
-    return found
+        sizes[path] = np.array([np.sqrt(np.mean(values**2)), np.mean(values)])
+    return sizes
 
 
 def _warn_of_replaced(made: dict[str, np.ndarray], drawn: list[dict[str, np.ndarray]]) -> None:
@@ -278,15 +278,15 @@ def random_looking(module: Any) -> dict[str, np.ndarray]:
     Its parameters, buffers, and arrays and tensors among the attributes of its parts. Masks, with
     infinities or without fractions, are none; None has none.
     """
-    found = {}
+    arrays = {}
     for path, part in module.named_modules() if module is not None else ():
         held = {**vars(part), **part._parameters, **part._buffers}
         for name, value in held.items():
             array = validation.without_tensors(value)
             if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.size > 1:
                 if np.isfinite(array).all() and np.ptp(array) > 0:
-                    found[".".join(filter(None, [path, name]))] = array.copy()
-    return found
+                    arrays[".".join(filter(None, [path, name]))] = array.copy()
+    return arrays
 
 
 def _reset_method(module: Any) -> Any:
@@ -324,9 +324,9 @@ def _as_function(module: Any, seed: int) -> Callable[[np.ndarray], Any]:
 
     def apply(z: np.ndarray) -> Any:
         with _seeded(seed), torch.no_grad():
-            found = module(torch.tensor(z, dtype=torch.float64, device=device))
-        if not isinstance(found, torch.Tensor):
-            raise TypeError(f"the module returned a {type(found).__name__}, not a tensor")
-        return found.cpu().numpy()
+            output = module(torch.tensor(z, dtype=torch.float64, device=device))
+        if not isinstance(output, torch.Tensor):
+            raise TypeError(f"the module returned a {type(output).__name__}, not a tensor")
+        return output.cpu().numpy()
 
     return apply

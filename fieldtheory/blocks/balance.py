@@ -51,12 +51,12 @@ def critical_branch(skip: Any, square: Any, overlap: Any) -> Any:
     (0.5, nan)
     """
     skip, square, overlap = np.broadcast_arrays(skip, square, overlap)
-    half, rest = skip * overlap, 1 - skip**2
+    half, deficit = skip * overlap, 1 - skip**2
     with np.errstate(invalid="ignore", divide="ignore"):
-        root = np.sqrt(half**2 + square * rest)
+        root = np.sqrt(half**2 + square * deficit)
         # Either form, where it does not cancel.
-        found = np.where(half > 0, rest / (half + root), (root - half) / square)
-        return np.where(found > 0, found, np.nan)
+        solution = np.where(half > 0, deficit / (half + root), (root - half) / square)
+        return np.where(solution > 0, solution, np.nan)
 
 
 def critical_skip(branch: Any, square: Any, overlap: Any) -> Any:
@@ -82,8 +82,8 @@ def critical_skip(branch: Any, square: Any, overlap: Any) -> Any:
     (0.6, nan)
     """
     branch, square, overlap = np.broadcast_arrays(branch, square, overlap)
-    half, rest = branch * overlap, 1 - branch**2 * square
+    half, deficit = branch * overlap, 1 - branch**2 * square
     with np.errstate(invalid="ignore", divide="ignore"):
-        root = np.sqrt(half**2 + rest)
-        found = np.where(half > 0, rest / (half + root), root - half)
-        return np.where(found >= 0, found, np.nan)
+        root = np.sqrt(half**2 + deficit)
+        solution = np.where(half > 0, deficit / (half + root), root - half)
+        return np.where(solution >= 0, solution, np.nan)

@@ -86,8 +86,8 @@ def correlators(sizes: np.ndarray, means: np.ndarray, inputs: int) -> dict[str, 
     """
 
     def estimate(summary: Summary) -> dict[str, np.ndarray]:
-        found = _means(summary, inputs)
-        pairs = {"zz": found.zz, "RR": found.RR, "Rz": found.Rz}
+        moments = _means(summary, inputs)
+        pairs = {"zz": moments.zz, "RR": moments.RR, "Rz": moments.Rz}
         bars = {f"G_{name}": np.asarray(pair.trace() / inputs) for name, pair in pairs.items()}
         return bars | {f"pairs_{name}": pair.copy() for name, pair in pairs.items()}
 
@@ -122,7 +122,7 @@ def critical_fields(
         m = _means(summary, len(kernel))
         gamma = np.asarray(critical_skip(branch, *m.whole) if skip is None else skip)
         xi = np.asarray(critical_branch(skip, *m.whole) if branch is None else branch)
-        found = {
+        scales = {
             "skip_scale": gamma,
             "branch_scale": xi,
             "parallel": add_skip(gamma, xi, *m.parallel),
@@ -130,10 +130,10 @@ def critical_fields(
         }
         if gamma.ndim == xi.ndim == 0:
             cross = m.Rz + m.Rz.T
-            found["kernel"] = gamma**2 * m.zz + gamma * xi * cross + xi**2 * m.RR
+            scales["kernel"] = gamma**2 * m.zz + gamma * xi * cross + xi**2 * m.RR
             # The signals that were drawn have the variance of K0 up to chance.
-            found["kernel"] *= kernel.trace() / m.zz.trace()
-        return found
+            scales["kernel"] *= kernel.trace() / m.zz.trace()
+        return scales
 
     return jackknife(_batches(sizes, means), estimate)
 
@@ -157,16 +157,16 @@ def solved_scales(
         skip = validation.nonnegative("skip_scale", skip)
     else:
         branch = validation.nonnegative("branch_scale", branch)
-    found = _plain(critical_fields(sizes, means, kernel, skip, branch))
+    scales = _plain(critical_fields(sizes, means, kernel, skip, branch))
     unknown = "skip_scale" if skip is None else "branch_scale"
-    value, error = found[unknown], found[f"{unknown}_error"]
+    value, error = scales[unknown], scales[f"{unknown}_error"]
     if not np.isfinite(error) or (skip is not None and value <= _RESOLVED * error):
         raise ValueError(_no_solution(correlators(sizes, means, len(kernel)), skip, branch))
-    return Scales(**found)
+    return Scales(**scales)
 
 
-def _no_solution(found: dict[str, Any], skip: float | None, branch: float | None) -> str:
-    overlap = f"G_Rz = {found['G_Rz']:.4g} ± {found['G_Rz_error']:.2g}"
+def _no_solution(fields: dict[str, Any], skip: float | None, branch: float | None) -> str:
+    overlap = f"G_Rz = {fields['G_Rz']:.4g} ± {fields['G_Rz_error']:.2g}"
     if skip is not None and skip >= 1:
         return (
             f"skip_scale must be below 1 for this block, got {skip:g}: the skip alone keeps or "
@@ -175,13 +175,13 @@ def _no_solution(found: dict[str, Any], skip: float | None, branch: float | None
     if skip is not None:
         return f"samples must be more to resolve branch_scale at skip_scale {skip:g} ({overlap})"
     assert branch is not None
-    share = branch**2 * found["G_RR"] / found["G_zz"]
+    share = branch**2 * fields["G_RR"] / fields["G_zz"]
     return (
         f"branch_scale must be smaller for this block, got {branch:g}: the branch alone has "
         f"ξ² G_RR / G_zz = {share:.4g} of the signal's variance ({overlap})"
     )
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     """Arrays without axes as floats."""
-    return {name: value if np.ndim(value) else float(value) for name, value in found.items()}
+    return {name: value if np.ndim(value) else float(value) for name, value in fields.items()}

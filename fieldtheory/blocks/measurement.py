@@ -45,7 +45,7 @@ _SOLVED = tuple(
 
 @dataclass(frozen=True, eq=False)
 class BlockMeasurement(Stored):
-    """What `measure_block` found; it shows itself as a table, with what it means below.
+    """Result of `measure_block`; it prints as a table, with its meaning below.
 
     =============  ===============  ===============================================================
     field          shape            meaning
@@ -167,7 +167,7 @@ class BlockMeasurement(Stored):
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A dict for every number measured: ``quantity``, ``symbol``, ``value``, ``error``."""
-        found = []
+        rows = []
         for name, (symbol, _, _) in _NUMBERS.items():
             value, error = float(getattr(self, name)), float(getattr(self, f"{name}_error", 0.0))
             if not np.isfinite(value):
@@ -175,12 +175,12 @@ class BlockMeasurement(Stored):
                 continue
             # What is the same for every block fluctuates by rounding.
             error = 0.0 if error <= _ROUNDING * abs(value) else error
-            found.append({"quantity": name, "symbol": symbol, "value": value, "error": error})
-        return found
+            rows.append({"quantity": name, "symbol": symbol, "value": value, "error": error})
+        return rows
 
     @property
     def statement(self) -> str:
-        """What to do with the block, and whether the network is critical then, in words."""
+        """Advice on the block, and whether the network is critical then, in words."""
         return "\n".join(
             [
                 f"Scale the skip by {self.skip_scale:.6g} and the branch by "
@@ -203,9 +203,9 @@ class BlockMeasurement(Stored):
         from fieldtheory.plotting.critical_scales import draw_scales
 
         skips = np.linspace(0.0, max(1.0, self.skip_scale), 49)
-        found = critical_fields(self.batch_sizes, self.batch_means, self.input_kernel, skips, None)
+        scales = critical_fields(self.batch_sizes, self.batch_means, self.input_kernel, skips, None)
         mine = {name: getattr(self, name) for name in ("skip_scale", *_SOLVED)}
-        return draw_scales(found, mine, self.block)
+        return draw_scales(scales, mine, self.block)
 
     def labelled(self, stored: bool) -> Labelled:
         """The batches alone for files; with all that follows from them for `to_xarray`."""
@@ -258,8 +258,8 @@ class BlockMeasurement(Stored):
         ValueError
             If the block vanishes, or no ξ > 0 keeps the kernel.
         """
-        found = correlators(sizes, means, len(kernel))
-        if not found["G_RR"] > 0:
+        values = correlators(sizes, means, len(kernel))
+        if not values["G_RR"] > 0:
             raise ValueError("block must not vanish, got G_RR = 0: nothing to scale")
         scales = solved_scales(sizes, means, kernel, settings["skip_scale"], None)._asdict()
         del scales["skip_scale"], scales["skip_scale_error"]
@@ -268,7 +268,7 @@ class BlockMeasurement(Stored):
             input_kernel=kernel,
             batch_sizes=sizes,
             batch_means=means,
-            **found,
+            **values,
             **scales,
         )
 
@@ -276,20 +276,20 @@ class BlockMeasurement(Stored):
         return f"{table_text(self.rows, self.title)}\n{self.statement}"
 
     def _repr_html_(self) -> str:
-        shown = [row | {"symbol": f"${_NUMBERS[row['quantity']][1]}$"} for row in self.rows]
+        rows = [row | {"symbol": f"${_NUMBERS[row['quantity']][1]}$"} for row in self.rows]
         words = "".join(f"<p>{line}</p>" for line in self.statement.splitlines())
-        return table_html(shown, self.title) + words
+        return table_html(rows, self.title) + words
 
     def __repr__(self) -> str:
-        found = _with_error(self.branch_scale, self.branch_scale_error)
+        branch = _with_error(self.branch_scale, self.branch_scale_error)
         return (
             f"BlockMeasurement({self.block}, width={self.width}, samples={self.samples}, "
-            f"γ={self.skip_scale:.6g}, ξ={found})"
+            f"γ={self.skip_scale:.6g}, ξ={branch})"
         )
 
     @property
     def title(self) -> str:
-        """What was measured, in a line."""
+        """Description of the measurement, in a line."""
         return f"{self.block}, width {self.width}, {self.samples} samples"
 
 
@@ -302,13 +302,13 @@ def _with_error(value: float, error: float) -> str:
 
 
 def _fate(what: str, value: float, error: float) -> str:
-    """What becomes of perturbations in many layers, from a susceptibility."""
+    """Fate of perturbations in many layers, from a susceptibility."""
     if not np.isfinite(value):
         return f"Perturbations of {what} cannot be measured: the block jumps or is rounded."
-    shown = f"a factor {_with_error(value, error)} a layer"
+    growth = f"a factor {_with_error(value, error)} a layer"
     if abs(value - 1) <= max(_CHANCE * error, _ROUNDING):
-        return f"Perturbations of {what} are kept: {shown}."
+        return f"Perturbations of {what} are kept: {growth}."
     if value <= 0:
-        return f"Perturbations of {what} are lost: {shown}."
+        return f"Perturbations of {what} are lost: {growth}."
     fate = "grow" if value > 1 else "decay"
-    return f"Perturbations of {what} {fate}: {shown}, e in {1 / abs(math.log(value)):.3g} layers."
+    return f"Perturbations of {what} {fate}: {growth}, e in {1 / abs(math.log(value)):.3g} layers."

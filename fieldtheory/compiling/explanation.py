@@ -23,7 +23,7 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class ExplainedAverage:
-    """How one average is evaluated.
+    """Evaluation of one average.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Explanation:
 
 
 def explain(expression: Any, backend: str = "numpy") -> Explanation:
-    """Which rule evaluates each average of an expression, and why.
+    """Rule that evaluates each average of an expression, with the reason.
 
     The rows come from the decision that `lambdify` itself takes.
 

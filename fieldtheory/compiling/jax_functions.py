@@ -185,10 +185,10 @@ def _in_jax(average: Callable) -> Callable:
     code = _code(guarded.symbols, with_tails(guarded.with_errors), {})
 
     def function(*values: Any) -> Any:
-        found, error = (jnp.broadcast_to(each, values[0].shape) for each in code(*values))
-        lost = ~(error <= LIMIT * jnp.abs(found))
-        known = partial(jnp.where, lost)
-        return jax.lax.cond(lost.any(), lambda: known(host(*values), found), lambda: found)
+        value, error = (jnp.broadcast_to(each, values[0].shape) for each in code(*values))
+        lost = ~(error <= LIMIT * jnp.abs(value))
+        where_lost = partial(jnp.where, lost)
+        return jax.lax.cond(lost.any(), lambda: where_lost(host(*values), value), lambda: value)
 
     return function
 

@@ -49,7 +49,7 @@ _GUARDED = "elementary integrals of every term; integrals where their rounding e
 
 
 class Decision(NamedTuple):
-    """What an average becomes before anything is integrated.
+    """Form of an average before anything is integrated.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ def translate(
         Numeric functions by name.
     """
     functions: dict[str, Callable] = {}
-    known: dict[sp.Expr, sp.Expr] = {}
+    replaced: dict[sp.Expr, sp.Expr] = {}
 
     def one(node: AverageNode) -> sp.Expr:
-        if node not in known:
-            known[node] = resolved(node, functions)
-        return known[node]
+        if node not in replaced:
+            replaced[node] = resolved(node, functions)
+        return replaced[node]
 
     def walk(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -134,7 +134,7 @@ def translate(
 
 
 def for_backend(backend: str) -> Callable[[AverageNode, dict[str, Callable]], sp.Expr]:
-    """What `translate` takes for "numpy" or "mpmath"."""
+    """Argument of `translate` for "numpy" or "mpmath"."""
     return lambda node, functions: resolve(node, backend, functions).value
 
 
@@ -406,10 +406,10 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
     notes: list[str] = []
 
     def one(node: AverageNode) -> sp.Expr:
-        found = resolve(node, backend, functions)
-        integrals.extend(found.integrals)
-        notes.extend(found.simplifications)
-        return found.value
+        resolution = resolve(node, backend, functions)
+        integrals.extend(resolution.integrals)
+        notes.extend(resolution.simplifications)
+        return resolution.value
 
     value = value.replace(lambda e: isinstance(e, AverageNode), one)
     return Resolution(value, tuple(integrals), tuple(dict.fromkeys(notes)))
@@ -469,8 +469,8 @@ def integral(
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average and a call of it as a function of the covariance."""
     unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
-    if unknown and unknown <= node.covariance.free_symbols and (found := shifted.shifted(node)):
-        return _with_mean(found, node.covariance[0, 0], backend, functions)
+    if unknown and unknown <= node.covariance.free_symbols and (average := shifted.shifted(node)):
+        return _with_mean(average, node.covariance[0, 0], backend, functions)
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
         raise ValueError(f"expression must have a number for {names} inside the average {node}")

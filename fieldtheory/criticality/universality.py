@@ -31,7 +31,7 @@ _CLEAR = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPoint:
-    """Where a residual network is critical: the result of `critical_point`.
+    """Critical point of a residual network: the result of `critical_point`.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ class CriticalPoint:
     small: SmallVariance | None
 
     def __repr__(self) -> str:
-        found = f"C_W = {self.weight_variance:.6g}, C_b = {self.bias_variance:.6g}"
-        head = f"{self.activation.name}, γ = {self.skip_scale:g}: {self.kind}, {found}"
+        variances = f"C_W = {self.weight_variance:.6g}, C_b = {self.bias_variance:.6g}"
+        head = f"{self.activation.name}, γ = {self.skip_scale:g}: {self.kind}, {variances}"
         if self.small is None:
             return f"CriticalPoint({head}; K* = {self.kernel:.6g})"
         return f"CriticalPoint({head}; {_expansion(self.small)})"
@@ -142,14 +142,14 @@ def critical_point(activation: Any, skip_scale: float = 0.0) -> CriticalPoint:
     if small is not None:
         reason = "kernels grow away from K* = 0, since M(K) bends above its tangent there"
     try:
-        found, elsewhere = _half_stable(phi), "no K* > 0 has ⟨φφ''⟩ = 0 with C_b >= 0"
+        solution, elsewhere = _half_stable(phi), "no K* > 0 has ⟨φφ''⟩ = 0 with C_b >= 0"
     except ValueError as error:
-        found, elsewhere = None, f"no K* > 0 has a finite ⟨φ'²⟩: {error}"
-    if found is None:
+        solution, elsewhere = None, f"no K* > 0 has a finite ⟨φ'²⟩: {error}"
+    if solution is None:
         raise ValueError(
             f"activation must have a critical point, {phi.name} has none: {reason}; and {elsewhere}"
         )
-    weight, bias, kernel = found
+    weight, bias, kernel = solution
     return CriticalPoint(
         activation=phi,
         skip_scale=gamma,
@@ -206,18 +206,18 @@ def critical_network(
     for name in ("branch_scale", "weight_variance", "bias_variance"):
         if name in parameters:
             raise TypeError(f"{name} is fixed by criticality, got {parameters[name]!r}")
-    found = critical_point(activation, skip_scale)
+    point = critical_point(activation, skip_scale)
     ends = {
-        f"{end}_{kind}_variance": value / (1 - found.skip_scale**2)
+        f"{end}_{kind}_variance": value / (1 - point.skip_scale**2)
         for end in ("readin", "readout")
-        for kind, value in (("weight", found.weight_variance), ("bias", found.bias_variance))
+        for kind, value in (("weight", point.weight_variance), ("bias", point.bias_variance))
     }
     return ResidualNetwork(
         depth=depth,
-        activation=found.activation,
-        skip_scale=found.skip_scale,
-        weight_variance=found.weight_variance,
-        bias_variance=found.bias_variance,
+        activation=point.activation,
+        skip_scale=point.skip_scale,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
         **(ends | parameters),
     )
 

@@ -84,7 +84,7 @@ def vertex_slope(activation: Any, skip_scale: Any, closure: bool = False) -> Any
 
 @named_arguments
 def closure_deficit(activation: Any, skip_scale: float) -> float:
-    """What the closure of PDLT-B misses of V/K² in deep networks of the class K* = 0.
+    """Part of V/K² that the closure of PDLT-B misses in deep networks of the class K* = 0.
 
         lim (V − V_closure)/K² = (1 − γ²)/(−a_1) (φ''(0)/φ'(0))² Σ_{s>=1} (9γ^s + 6γ^(3s))
 

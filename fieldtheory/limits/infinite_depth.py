@@ -38,7 +38,7 @@ class Kernels(NamedTuple):
 
 
 class FirstCorrection(NamedTuple):
-    """What a finite depth L adds to `DepthLimit` to first order, with the names of its fields.
+    """Correction of a finite depth L to `DepthLimit` to first order, by the names of its fields.
 
     For ``"uniform"`` the coefficients of 1/L, of the same shapes; for the same scales at every
     depth those of Σ_{k>L} ρ_k², of the kernels of layer L and of the outputs, () or (P, P).

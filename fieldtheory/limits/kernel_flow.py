@@ -25,7 +25,7 @@ class Entry(NamedTuple):
     """`depth_flow.EntryFlow` as functions: rates and (Dv) w, each of the kernel and θ."""
 
     rates: Callable[..., list[np.ndarray]]
-    moved: Callable[..., list[np.ndarray]]
+    changes: Callable[..., list[np.ndarray]]
 
 
 @lru_cache
@@ -35,7 +35,7 @@ def _entry(inputs: int) -> Entry:
     slopes = [*flow.average[1:], *flow.gain]
     return Entry(
         lambdify([*values, *scales], flow.rates),
-        lambdify([*slopes, depth_flow.TANGENT, *flow.moves, *scales], flow.moved),
+        lambdify([*slopes, depth_flow.TANGENT, *flow.moves, *scales], flow.changes),
     )
 
 
@@ -111,12 +111,12 @@ class Flow:
         # Gradients are infinite where inputs are opposite or vanish, and do not count there while
         # nothing moves.
         A, B = (np.where(w_K == 0, [values[0], 0 * w_K], values) for values in (A, B))
-        change_rates = [np.stack(_entry(1).moved(A[1], *B, own, w_K, w_own, *scales))]
+        change_rates = [np.stack(_entry(1).changes(A[1], *B, own, w_K, w_own, *scales))]
         if inputs < state.shape[1]:
             moves = np.stack([w_K[self.pairs[0]], w_K[self.pairs[1]], w_r])
             slopes = [np.where(moves == 0, 0.0, values[1:]) for values in (A_pair, B_pair)]
             arguments = [*slopes[0], B_pair[0], *slopes[1], pair, *moves, w_pair]
-            change_rates.append(np.stack(_entry(2).moved(*arguments, *scales)))
+            change_rates.append(np.stack(_entry(2).changes(*arguments, *scales)))
         return v, np.concatenate(change_rates, axis=1)
 
     def _inputs(self, state: np.ndarray) -> int:

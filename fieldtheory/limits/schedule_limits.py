@@ -82,7 +82,7 @@ class SummableSchedule:
 
 
 def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedule:
-    """What the schedule of a network becomes at infinite depth.
+    """Schedule of a network at infinite depth.
 
     Raises
     ------
@@ -125,10 +125,10 @@ def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedul
     return schedule
 
 
-def _function(given: Any) -> Callable[[float, int], float]:
-    if not isinstance(given, str):
-        return given
-    values = SCHEDULES[given].values
+def _function(schedule: Any) -> Callable[[float, int], float]:
+    if not isinstance(schedule, str):
+        return schedule
+    values = SCHEDULES[schedule].values
     return lambda l, L: float(values(np.array([float(l)]), L)[0])
 
 

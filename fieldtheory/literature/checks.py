@@ -141,8 +141,8 @@ def run_checks(
 
     def checked() -> Iterator[Check]:
         calls = ((function, *arguments) for _, function, arguments in tasks)
-        found = chunks.in_order(calls, jobs, "checks in several processes")
-        for (description, _, _), checks in zip(tasks, found, strict=True):
+        results = chunks.in_order(calls, jobs, "checks in several processes")
+        for (description, _, _), checks in zip(tasks, results, strict=True):
             if progress is not None:
                 progress(description)
             yield from checks
@@ -218,14 +218,14 @@ def network_checks(digits: int) -> list[Check]:
     """All results of `solve` for a network of two layers in float64 against many digits."""
     net = ResidualNetwork(depth=2, branch_scale=(0.5, 0.75), skip_scale=0.875, width=500)
     s, reference = solve(net, 0.25), solve(net, 0.25, digits=digits + _GUARD)
-    found: dict[str, Callable[[Any], Any]] = {
+    quantities: dict[str, Callable[[Any], Any]] = {
         "K": lambda of: of.kernels,
         "η": lambda of: [*of.residual_response, of.output_response],
         "χ": lambda of: [*of.response, of.output_response],
     }
     checks = [
         _float64("network", f"{name}^({l}), erf", value, values(reference)[l], digits)
-        for name, values in found.items()
+        for name, values in quantities.items()
         for l, value in enumerate(values(s))
     ]
     for block in ("G12", "G11"):
@@ -288,8 +288,8 @@ def _identity(group: str, quantity: str, left: Any, right: Any, digits: int) -> 
 def _float64(group: str, quantity: str, value: Any, reference: Any, digits: int) -> Check:
     with mpmath.workdps(digits + 2 * _GUARD):
         difference = _relative(mpmath.mpf(float(value)), reference)
-    shown = mpmath.nstr(reference, digits)
-    return Check(group, quantity, repr(float(value)), shown, difference, FLOAT64_TOLERANCE)
+    reference_text = mpmath.nstr(reference, digits)
+    return Check(group, quantity, repr(float(value)), reference_text, difference, FLOAT64_TOLERANCE)
 
 
 def _relative(value: Any, reference: Any) -> float:

@@ -134,7 +134,7 @@ class Claim:
 
     @property
     def how(self) -> str:
-        """How the two sides are compared, in words."""
+        """Comparison of the two sides, in words."""
         return WORDS[self.check]
 
     @property
@@ -162,8 +162,8 @@ class Claim:
             If symbols neither simplify to zero nor differ in numbers.
         """
         digits = validation.integer("digits", digits, 20)
-        found = self._compared(self.printed, self.derived, digits)
-        return Verdict(self, found, self._word(found, digits))
+        evidence = self._compared(self.printed, self.derived, digits)
+        return Verdict(self, evidence, self._word(evidence, digits))
 
     def control(self, digits: int = 20) -> Evidence:
         """The evidence of a wrong version, which must not agree.
@@ -171,9 +171,9 @@ class Claim:
         Of a claim that does not hold as printed it is the printed version. What is a matter of
         definition or not checkable here has no wrong version.
         """
-        found = self._compared(self.printed, self.derived, digits)
-        if not found.agrees:
-            return found
+        evidence = self._compared(self.printed, self.derived, digits)
+        if not evidence.agrees:
+            return evidence
         if self.wrong is not None:
             return self._compared(self.wrong, self.derived, digits)
         return self._compared(*slightly_wrong(self.check, self.printed, self.derived), digits)
@@ -181,11 +181,11 @@ class Claim:
     def _compared(self, printed: Any, derived: Any, digits: int) -> Evidence:
         return self.check(printed, derived, self.points, digits)
 
-    def _word(self, found: Evidence, digits: int) -> str:
-        if found.agrees is None:
+    def _word(self, evidence: Evidence, digits: int) -> str:
+        if evidence.agrees is None:
             return NOT_HERE
-        if found.agrees:
-            return HOLDS if found.count or self.sizes else PROVED
+        if evidence.agrees:
+            return HOLDS if evidence.count or self.sizes else PROVED
         if self.convention and self._compared(self.printed, self.convention[1], digits).agrees:
             return CONVENTION
         if self.meant:
@@ -202,8 +202,8 @@ class Claim:
         match = _SIZES.search(self.region)
         if match is None:
             return 0
-        first, *rest = map(int, re.findall(r"\d+", match[1]))
-        return rest[-1] - first + 1 if " to " in match[1] else 1 + len(rest)
+        first, *others = map(int, re.findall(r"\d+", match[1]))
+        return others[-1] - first + 1 if " to " in match[1] else 1 + len(others)
 
 
 # Fields of a `Claim` that differ between the cases of a statement.
@@ -245,16 +245,16 @@ def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
     [('(1)', 'derivative of x²', 'proved')]
     """
     claims = []
-    for statement, found in statements.items():
+    for statement, cases in statements.items():
         equation, subject = statement.split(": ", 1)
-        for fields in found if isinstance(found, list) else [found]:
+        for fields in cases if isinstance(cases, list) else [cases]:
             claims.append(Claim(paper, equation, subject, **fields))
     return tuple(claims)
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a `Claim` found when it was checked.
+    """Outcome of the check of a `Claim`.
 
     Parameters
     ----------
@@ -295,11 +295,11 @@ class Verdict:
     @property
     def row(self) -> dict[str, str]:
         """The verdict as a row of a table; both sides are shortened to a line."""
-        claim, found = self.claim, self.found
-        sides = shortened(found.printed), shortened(found.derived)
+        claim, evidence = self.claim, self.found
+        sides = shortened(evidence.printed), shortened(evidence.derived)
         values = (
             *(claim.paper, claim.equation, claim.subject, *sides),
-            *(claim.region, found.quantifier, claim.how, self.text, self.evidence),
+            *(claim.region, evidence.quantifier, claim.how, self.text, self.evidence),
             *(claim.note, claim.edition),
         )
         return dict(zip(COLUMNS, values, strict=True))

@@ -53,19 +53,19 @@ class Coverage:
     @property
     def rows(self) -> list[dict[str, str]]:
         """A row for every equation."""
-        found = []
+        rows = []
         for number in self.equations:
             words, where = self.claims.get(number, []), self.definitions.get(number, "")
             kind = "verdict" if words else "definition" if where else "open"
             counts = {word: words.count(word) for word in words}
             what = [f"{n} {word}" if n > 1 else word for word, n in counts.items()] or [where]
             row = {"paper": self.paper, "equation": f"({number})", "kind": kind}
-            found.append(row | {"by": ", ".join(what)})
-        return found
+            rows.append(row | {"by": ", ".join(what)})
+        return rows
 
 
 def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
-    """How the numbered equations of some papers, or of all, are covered.
+    """Coverage of the numbered equations of some papers, or of all.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     (17, 'docs/theory/diffusions.md')
     """
     claims(papers)
-    found, known = [], expected()
+    covered, expected_words = [], expected()
     for paper in PAPERS if papers is None else papers:
         words: dict[str, list[str]] = {}
         for claim in PAPERS[paper]:
             for number in numbers_in(claim.equation):
-                word = known[paper, claim.equation, claim.region]
+                word = expected_words[paper, claim.equation, claim.region]
                 words.setdefault(number, []).append(word)
         uses = [(numbers(ranges), where) for of, ranges, where in DEFINITIONS if of == paper]
         defined = {number: where for ranges, where in uses for number in ranges}
-        found.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), words, defined))
-    return found
+        covered.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), words, defined))
+    return covered

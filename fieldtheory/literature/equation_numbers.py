@@ -47,9 +47,9 @@ def names(equation: str, number: str) -> bool:
 
 
 def _spelled_out(ranges: Iterable[tuple[str, str | None]]) -> list[str]:
-    found = []
+    spelled = []
     for first, last in ranges:
         prefix = first.rstrip("0123456789")
         start, end = (int((n or first).removeprefix(prefix)) for n in (first, last))
-        found += [f"{prefix}{n}" for n in range(start, end + 1)]
-    return found
+        spelled += [f"{prefix}{n}" for n in range(start, end + 1)]
+    return spelled

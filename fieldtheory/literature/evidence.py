@@ -49,7 +49,7 @@ class UndecidedError(ArithmeticError):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a comparison found.
+    """Result of a comparison.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidenc
     UndecidedError
         If that sign is not known.
     """
-    bounds, found = _entries(printed), _entries(derived())
-    every = _all_values([*bounds.values(), *found.values()])
+    bounds, entries = _entries(printed), _entries(derived())
+    every = _all_values([*bounds.values(), *entries.values()])
     for place, bound in bounds.items():
-        margin = sp.factor(sp.simplify(found[place] - bound))
+        margin = sp.factor(sp.simplify(entries[place] - bound))
         agrees = bool(margin.is_nonnegative)
         if not agrees and not margin.is_nonpositive:
             raise UndecidedError(f"the sign is not known: {shortened(plain(margin))}")
@@ -127,8 +127,8 @@ def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidenc
             break
     if agrees and len(bounds) > 1:
         text = f"derived − printed >= 0 in all {len(bounds)} entries"
-    formulas = latex(bound), latex(found[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
-    return Evidence(agrees, text, plain(bound), plain(found[place]), formulas, every)
+    formulas = latex(bound), latex(entries[place]), rf"{_DERIVED} - {_PRINTED} = {latex(margin)}"
+    return Evidence(agrees, text, plain(bound), plain(entries[place]), formulas, every)
 
 
 def numerically(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
@@ -148,14 +148,14 @@ def in_float64(printed: Any, derived: Any, points: Points, digits: int) -> Evide
 def inside(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
     """Whether numbers lie in the open interval ``printed``; ``derived`` returns them by name."""
     low, high = printed() if _is_function(printed) else printed
-    found = derived()
-    outside = {name: value for name, value in found.items() if not low < value < high}
-    text, shown = (
+    by_name = derived()
+    outside = {name: value for name, value in by_name.items() if not low < value < high}
+    text, derived_text = (
         ", ".join(f"{value:.4g} at {name}" for name, value in values.items())
-        for values in (outside or found, found)
+        for values in (outside or by_name, by_name)
     )
-    between, names = f"from {low:g} to {high:g}", ", ".join(found)
-    return Evidence(not outside, text, between, shown, (), f"for {names}", len(found))
+    between, names = f"from {low:g} to {high:g}", ", ".join(by_name)
+    return Evidence(not outside, text, between, derived_text, (), f"for {names}", len(by_name))
 
 
 def at(name: str, places: Iterable[Any], value: Callable[[Any], Any]) -> dict[str, float]:
@@ -192,8 +192,8 @@ def slightly_wrong(check: Check, printed: Any, derived: Any) -> tuple[Any, Any]:
     the largest of the numbers that it should hold.
     """
     if check is inside:
-        found = derived()
-        return (max(found.values()), float("inf")), lambda: found
+        values = derived()
+        return (max(values.values()), float("inf")), lambda: values
     if _is_function(printed):
         return (lambda *point: _off(printed(*point))), derived
     return _off(printed), derived
@@ -235,8 +235,8 @@ def _entries(side: Any) -> dict[str, sp.Expr]:
 
 def _independent(*sides: sp.Expr) -> tuple[list[sp.Expr], dict[sp.Dummy, sp.Expr]]:
     """Expressions with a symbol for every average, and the averages by symbol."""
-    found = set().union(*(side.atoms(*_AVERAGES) for side in sides))
-    averages = sorted(found, key=sp.default_sort_key)
+    nodes = set().union(*(side.atoms(*_AVERAGES) for side in sides))
+    averages = sorted(nodes, key=sp.default_sort_key)
     # Their names have an order, so that a difference is factored in one way.
     symbols = {a: sp.Dummy(f"average_{i:03}", positive=True) for i, a in enumerate(averages)}
     reduced = [side.xreplace(symbols) for side in sides]
@@ -272,17 +272,17 @@ def _trials(
 
 
 def _difference(printed: sp.Expr, derived: sp.Expr) -> tuple[str, str]:
-    """How two sides differ, as text and as LaTeX: by their ratio, or by their difference."""
+    """Ratio or difference of two sides, the shorter one, as text and as LaTeX."""
     (one, other), averages = _independent(printed, derived)
-    rest = sp.factor(one - other).xreplace(averages)
-    formula = rf"{_PRINTED} - {_DERIVED} = {latex(rest)}"
-    found = [(f"printed − derived = {plain(rest)}", formula)]
+    difference = sp.factor(one - other).xreplace(averages)
+    formula = rf"{_PRINTED} - {_DERIVED} = {latex(difference)}"
+    forms = [(f"printed − derived = {plain(difference)}", formula)]
     if other != 0:
         ratio = sp.simplify(one / other)
         if not set(averages) & ratio.free_symbols:
             both = rf"{_PRINTED} / {_DERIVED} = {latex(ratio)}"
-            found.append((f"printed/derived = {plain(ratio)}", both))
-    return min(found, key=lambda words: len(words[0]))
+            forms.append((f"printed/derived = {plain(ratio)}", both))
+    return min(forms, key=lambda words: len(words[0]))
 
 
 def shortened(text: str) -> str:
@@ -304,23 +304,23 @@ def _numbers(
 ) -> Evidence:
     def value(side: Any, point: Mapping[sp.Symbol, Any]) -> tuple[Any, Any]:
         """A side as it stands, an expression or a number, and its number."""
-        found = side(point, *extra) if _is_function(side) else side
-        if isinstance(found, sp.Basic):
-            return found, integrated(found, point, digits)
-        return found, mpmath.mpmathify(found)
+        computed = side(point, *extra) if _is_function(side) else side
+        if isinstance(computed, sp.Basic):
+            return computed, integrated(computed, point, digits)
+        return computed, mpmath.mpmathify(computed)
 
-    found = []
+    compared = []
     with mpmath.workdps(digits + _GUARD):
         for point in points:
             sides = value(printed, point), value(derived, point)
             one, other = (number for _, number in sides)
             deviation = abs(one - other) / max(1, abs(one), abs(other))
-            found.append((deviation, one, other, point, [side for side, _ in sides]))
-        worst, one, other, point, expressions = max(found, key=lambda entry: entry[0])
+            compared.append((deviation, one, other, point, [side for side, _ in sides]))
+        worst, one, other, point, expressions = max(compared, key=lambda entry: entry[0])
         where = f" at {_place(point)}" if point else ""
         text = f"largest deviation {mpmath.nstr(worst, 3)}{where}"
         agrees = bool(worst <= tolerance)
-        shown = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
+        texts = [mpmath.nstr(mpmath.chop(side, tolerance), 10) for side in (one, other)]
         difference = mpmath.nstr(mpmath.chop(one - other, tolerance), 4)
         if not agrees:
             short = [mpmath.nstr(side or 0, 4) for side in (one, other)]
@@ -335,9 +335,9 @@ def _numbers(
         how = rf"{_PRINTED} - {_DERIVED} = {difference}"
         if mpmath.isnan(one):
             how = rf"{_PRINTED} \text{{ is undefined}}"
-        both = map(partial(_with_number, latex), expressions, shown)
+        both = map(partial(_with_number, latex), expressions, texts)
         formulas = *both, r",\quad ".join([how, *at_point])
-    one_text, other_text = map(partial(_with_number, plain), expressions, shown)
+    one_text, other_text = map(partial(_with_number, plain), expressions, texts)
     places = "; ".join(_place(point) for point in points if point)
     every = f"at {places}" if places else "at one point"
     return Evidence(agrees, text, one_text, other_text, formulas, every, len(points))

@@ -60,7 +60,7 @@ def _optima(parameter: str, values: Sequence[float], **others: float) -> dict[st
 
 
 def _spread_of_heights(bias: Callable[[float], float]) -> Callable[[Any], float]:
-    """How far the largest rescaled responses lie apart, relative to the smallest of them."""
+    """Spread of the largest rescaled responses, relative to the smallest of them."""
 
     def spread(point: Any) -> float:
         heights = []

@@ -31,7 +31,7 @@ def _fields(name: str, inputs: int, size: int = 2) -> sp.Matrix:
 def _actions(inputs: int, printed: bool) -> sp.Matrix:
     """S_in, S_net and S_out as (13)–(15) and (85)–(87) print them, or from (9) or (73)."""
     t, h, u, g, f, last, x = (_fields(s, inputs) for s in ("h̃", "h", "h̃'", "h'", "φ", "φ'", "x"))
-    v, y, found = _fields("ỹ", inputs, 1), _fields("y", inputs, 1), []
+    v, y, actions = _fields("ỹ", inputs, 1), _fields("y", inputs, 1), []
     for conjugate, change, before, scale, weight, bias, width in (
         (t, h, x, sp.S.One, sym.READIN_WEIGHT, sym.READIN_BIAS, _D_IN),
         (u, g - h, f, SCALE, sym.WEIGHT, sym.BIAS, sym.WIDTH),
@@ -45,8 +45,8 @@ def _actions(inputs: int, printed: bool) -> sp.Matrix:
             of_weights, of_biases = conjugate * before.T, conjugate * sp.ones(inputs, 1)
             products = [e**2 * weight**2 / width for e in of_weights]
             products += [e**2 * bias**2 for e in of_biases]
-        found.append((conjugate.T * change).trace() + scale**2 / 2 * sp.Add(*products))
-    return sp.Matrix(found).expand()
+        actions.append((conjugate.T * change).trace() + scale**2 / 2 * sp.Add(*products))
+    return sp.Matrix(actions).expand()
 
 
 def _generating() -> sp.Expr:
@@ -72,14 +72,14 @@ def _normalised() -> sp.Expr:
 def _printed_observables(inputs: int, average: bool) -> sp.Matrix:
     """(16)–(18), (88) for one neuron; (25), (101) with their averages."""
     action = theory(1, inputs=inputs).network_action
-    found = [sym.data_kernel(pair, inputs) for pair in sym.pairs(inputs)]
+    observables = [sym.data_kernel(pair, inputs) for pair in sym.pairs(inputs)]
     sizes = ((SCALE**2, sym.WEIGHT, sym.BIAS), (sp.S.One, sym.READOUT_WEIGHT, sym.READOUT_BIAS))
     for (layer, (scale, weight, bias)), pair in product(enumerate(sizes), sym.pairs(inputs)):
         square = sp.Mul(*[sym.phi(sym.signal(layer, sample, inputs)) for sample in pair])
         if average:
             square = GaussianAverage(square, action.variables, action.covariance)
-        found.append(scale * (weight**2 * square + bias**2))
-    return sp.Matrix(found).expand()
+        observables.append(scale * (weight**2 * square + bias**2))
+    return sp.Matrix(observables).expand()
 
 
 def _observables(inputs: int) -> sp.Matrix:
@@ -123,8 +123,8 @@ def _slope_of_exponential(printed: bool) -> sp.Expr:
     """∂⟨e^{jx}⟩/∂C, and the first line of (137) for it, the integral over x̃ = iω done first."""
     f = sp.exp(_j * _h)
     integrand = _fourier() * f.diff(_h, 2) / 2 if printed else _GAUSSIAN * f
-    found = sp.simplify(sp.integrate(integrand, (_h, -sp.oo, sp.oo)))
-    return found if printed else found.diff(_C)
+    average = sp.simplify(sp.integrate(integrand, (_h, -sp.oo, sp.oo)))
+    return average if printed else average.diff(_C)
 
 
 def _quadratic_form(printed: bool) -> sp.Expr:

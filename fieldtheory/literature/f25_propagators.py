@@ -39,12 +39,12 @@ _EQUAL_WIDTH = "d_in = N, as (31) and (32) differ by ν_m"
 def _chain() -> sp.Matrix:
     """(31): ∂C^(l)/∂C^(m) of the saddle point, with ε added to C^(m), by the chain rule."""
     kernels = theory(2).network_action.kernels
-    found = sp.zeros(len(kernels))
+    responses = sp.zeros(len(kernels))
     for m in range(len(kernels)):
         for l, step in enumerate(theory(2).saddle_point.kernels.values()):
-            before = [step.diff(C) * found[k, m] for k, C in enumerate(kernels[:l])]
-            found[l, m] = sp.Add(*before) + int(l == m)
-    return found
+            before = [step.diff(C) * responses[k, m] for k, C in enumerate(kernels[:l])]
+            responses[l, m] = sp.Add(*before) + int(l == m)
+    return responses
 
 
 def _response() -> sp.Matrix:
@@ -177,8 +177,8 @@ def _printed_bracket(spurious: sp.Expr) -> sp.Expr:
 
 def _bracket() -> sp.Expr:
     """The exponent of the constraint (19) on C = C̄ − ε over N C̃, with all neurons equal."""
-    moved = {sym.kernel(1): sym.kernel(1) - _SOURCE, SQUARES: sym.WIDTH * _SQUARE}
-    return sp.expand(constraint(1).subs(moved) / (sym.WIDTH * sym.conjugate(1)))
+    shifted = {sym.kernel(1): sym.kernel(1) - _SOURCE, SQUARES: sym.WIDTH * _SQUARE}
+    return sp.expand(constraint(1).subs(shifted) / (sym.WIDTH * sym.conjugate(1)))
 
 
 def _ratio_of_variances(point: Any) -> float:
@@ -189,8 +189,8 @@ def _ratio_of_variances(point: Any) -> float:
 def _finite(variance: int) -> sp.Expr:
     """1 if ⟨e^{x²/2}⟩ is finite, which grows slower than e^{x²}, else 0."""
     x = sp.Symbol("x", real=True)
-    found = sp.integrate(sp.exp(x**2 / 2 - x**2 / (2 * variance)), (x, -sp.oo, sp.oo))
-    return sp.Integer(bool(found.is_finite))
+    average = sp.integrate(sp.exp(x**2 / 2 - x**2 / (2 * variance)), (x, -sp.oo, sp.oo))
+    return sp.Integer(bool(average.is_finite))
 
 
 _TWO_LAYERS = "L = 2, every φ"

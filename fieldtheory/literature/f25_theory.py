@@ -45,30 +45,30 @@ def gain(layer: int, pair: tuple[int, int] = (0, 0), inputs: int = 1) -> sp.Expr
 
 def printed_source(readout: sp.Symbol = sym.WEIGHT) -> sp.Matrix:
     """Eq. (39)."""
-    action, found = theory(2).network_action, sp.zeros(4)
+    action, source = theory(2).network_action, sp.zeros(4)
     for k, l in product(range(1, 4), repeat=2):
         squares = [sym.phi(sym.signal(layer - 1)) ** 2 for layer in (k, l)]
         correlator = ConnectedCorrelator(*squares, action.variables, action.covariance)
-        found[k, l] = sym.WIDTH * _strength(k, 1, readout) * _strength(l, 1, readout) * correlator
-    return found
+        source[k, l] = sym.WIDTH * _strength(k, 1, readout) * _strength(l, 1, readout) * correlator
+    return source
 
 
 def printed_matrix(response: bool, inputs: int = 1, readout: sp.Symbol = sym.WEIGHT) -> sp.Matrix:
     """Eqs. (41), (115), or (49), (126): (αβ) of a layer responds to (αβ) of layers before."""
     pairs, layers = sym.pairs(inputs), range(5 - inputs)
     size = len(pairs)
-    found = sp.zeros(size * len(layers))
+    matrix = sp.zeros(size * len(layers))
     for (p, pair), k, l in product(enumerate(pairs), layers, layers):
         row, column = k * size + p, l * size + p
         # ν_0 = d_in/N and ν_l = 1 for l > 0, as the text before (20) sets.
         nu = sym.INPUT_WIDTH if l == 0 else sp.S.One
         step = _strength(k, inputs, readout) * gain(k - 1, pair, inputs) if k else 0
         if response:
-            history = sp.Add(*found[p:row:size, column])
-            found[row, column] = sp.Integer(k == l) / (sym.WIDTH * nu) + step * history
+            history = sp.Add(*matrix[p:row:size, column])
+            matrix[row, column] = sp.Integer(k == l) / (sym.WIDTH * nu) + step * history
         elif k >= l:
-            found[row, column] = sym.WIDTH * (step if k > l else -nu)
-    return found
+            matrix[row, column] = sym.WIDTH * (step if k > l else -nu)
+    return matrix
 
 
 def _input_response() -> sp.Expr:
@@ -85,16 +85,16 @@ def _kernel_variance(layer: int) -> sp.Expr:
 
 def _share_of_layers() -> dict[str, float]:
     """Σ_k Var C^(k) over Var K^(L), to order 1/N."""
-    found = {}
+    shares = {}
     for depth, rho in product((10, 20), (1.0, 0.3)):
         solution = solve(ResidualNetwork(depth=depth, branch_scale=rho), 0.05)
         layers = np.trace(solution.G11[:-1, :-1])
-        found[f"L = {depth}, ρ = {rho:g}"] = float(layers / solution.kernel_variance[depth])
-    return found
+        shares[f"L = {depth}, ρ = {rho:g}"] = float(layers / solution.kernel_variance[depth])
+    return shares
 
 
 def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
-    """What eqs. (98) and (99) have in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
+    """Terms of eqs. (98) and (99) in C̃^(0), with K_data = σ²_w,in/d_in x·x + σ²_b,in."""
     C, conjugate, data = sym.kernel(0), sym.conjugate(0), sym.data_kernel()
     return sym.WIDTH * sym.INPUT_WIDTH * conjugate * (factor * data - C)
 

@@ -64,8 +64,8 @@ def one_average(expression: sp.Expr) -> sp.Expr:
     nodes = sorted(expression.atoms(GaussianAverage), key=sp.default_sort_key)
     expanded = sp.expand(expression)
     integrand = sp.Add(*[expanded.coeff(node) * node.integrand for node in nodes])
-    rest = expanded.subs(dict.fromkeys(nodes, 0))
-    return rest + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
+    remainder = expanded.subs(dict.fromkeys(nodes, 0))
+    return remainder + GaussianAverage(sp.expand(integrand.doit()), X, KERNEL)
 
 
 _LAYER = Coefficients(WEIGHT, BIAS, SKIP)
@@ -75,10 +75,10 @@ def next_kernel(inputs: int, coefficients: Coefficients = _LAYER) -> sp.Expr:
     """K^(1) of the first and the last input from K^(0), as the action has it, for every φ."""
     action = chain_action(1, inputs, lambda h: (sym.phi(h),), lambda layer: coefficients)
     residual = saddle_point(action).kernels
-    given = len(sym.pairs(inputs))
+    count = len(sym.pairs(inputs))
     # Signals of layer 0, then of layer 1.
     covariance = action.covariance[inputs, 2 * inputs - 1]
-    return covariance.xreplace({C: residual[C] for C in action.kernels[given:]})
+    return covariance.xreplace({C: residual[C] for C in action.kernels[count:]})
 
 
 def _printed_kernel(inputs: int) -> sp.Expr:
@@ -137,8 +137,8 @@ def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:
 
 
 def _at_small_kernel() -> sp.Matrix:
-    found = susceptibilities_of(expansion(3), (1 - SKIP**2) / SLOPE**2)
-    return found.applyfunc(lambda e: sp.limit(e, KERNEL, 0))
+    susceptibilities = susceptibilities_of(expansion(3), (1 - SKIP**2) / SLOPE**2)
+    return susceptibilities.applyfunc(lambda e: sp.limit(e, KERNEL, 0))
 
 
 def _bend() -> sp.Expr:
@@ -150,8 +150,8 @@ def _bend() -> sp.Expr:
 def _decay() -> sp.Expr:
     """κ of K^(l) = κ/l, from −κ/l² = a_1 (1 − γ²) (κ/l)²."""
     decay = sp.Symbol("kappa", positive=True)
-    (found,) = sp.solve(-1 - _bend() * (1 - SKIP**2) * decay, decay)
-    return found
+    (solution,) = sp.solve(-1 - _bend() * (1 - SKIP**2) * decay, decay)
+    return solution
 
 
 _Z = sp.symbols("z_1:3", real=True)
@@ -191,8 +191,8 @@ def _correlator() -> sp.Expr:
 
 def _scaled() -> sp.Matrix:
     """Coefficients of a layer with ξ itself."""
-    known = {"skip_scale": SKIP, "weight_variance": WEIGHT, "bias_variance": BIAS}
-    return sp.Matrix(list(ResidualNetwork.layer(known | {"branch_scale": _SCALE})))
+    parameters = {"skip_scale": SKIP, "weight_variance": WEIGHT, "bias_variance": BIAS}
+    return sp.Matrix(list(ResidualNetwork.layer(parameters | {"branch_scale": _SCALE})))
 
 
 def _after_a_step(scale: sp.Expr, square: sp.Expr) -> sp.Matrix:

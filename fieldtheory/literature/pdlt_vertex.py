@@ -77,9 +77,9 @@ def _first_vertex() -> sp.Expr:
         return ConnectedCorrelator(F, G, _Z, _K).rewrite(GaussianAverage)
 
     mixed = connected(_Z[0] * _Z[1], _SECOND) + connected(_Z[2] * _Z[3], _FIRST)
-    found = WEIGHT**2 * connected(_FIRST, _SECOND) + WEIGHT * SKIP**2 * mixed
+    vertex = WEIGHT**2 * connected(_FIRST, _SECOND) + WEIGHT * SKIP**2 * mixed
     moments = {GaussianAverage(_Z[a] * _Z[b], _Z, _K): _K[a, b] for a in range(4) for b in range(4)}
-    return found.xreplace(moments)
+    return vertex.xreplace(moments)
 
 
 def _printed_slope(up: float, down: float, gamma: float) -> float:
@@ -99,7 +99,7 @@ def _slopes(activation: str, closure: bool) -> dict[str, float]:
 
 
 def _steps(activation: str) -> dict[str, float]:
-    """How r* grows from one γ to the next."""
+    """Growth of r* from one γ to the next."""
     ratios = dict(zip(_SKIPS, np.diff(optimal_aspect_ratio(activation, _SKIPS)), strict=False))
     return at("γ", ratios, ratios.__getitem__)
 

@@ -61,11 +61,11 @@ def feed_forward(
 
 def _on_the_edge() -> dict[str, float]:
     """The smallest correlation of all pairs of inputs."""
-    found = {}
+    correlations = {}
     for weight, bias in map(edge_of_chaos, _RESTING):
         K = feed_forward("tanh", weight, bias, _GRID)
-        found[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
-    return found
+        correlations[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
+    return correlations
 
 
 def _without_bias(activation: str, weight_variance: float) -> dict[str, float]:
@@ -121,12 +121,12 @@ def _scores(activation: str) -> dict[str, float]:
         "x(1)²": lambda x: x[:, 1] ** 2,
         "x(0) x(1)": lambda x: x[:, 0] * x[:, 1],
     }
-    found = {}
+    scores = {}
     for name, product in products.items():
         first, second = product(one), product(other)
         error = np.sqrt((first.var() + second.var()) / _FEW)
-        found[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
-    return found
+        scores[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
+    return scores
 
 
 def _slopes() -> sp.Matrix:

@@ -165,12 +165,12 @@ def _decreases(*cases: tuple[str, str]) -> dict[str, float]:
 
 
 def irregularities(names: tuple[str, ...]) -> dict[str, float]:
-    """How many conditions of Assumption 3.2 fail for φ; ψ(x) = x."""
-    found = {}
+    """Number of conditions of Assumption 3.2 that fail for φ; ψ(x) = x."""
+    counts = {}
     for name in names:
         conditions = diffusion_conditions(as_activation(name), as_activation("linear"))
-        found[name] = float(sum(c.source == "PF Assumption 3.2" for c in conditions.failing))
-    return found
+        counts[name] = float(sum(c.source == "PF Assumption 3.2" for c in conditions.failing))
+    return counts
 
 
 def _kept(places: tuple[float, ...]) -> np.ndarray:

@@ -69,21 +69,21 @@ def _kurtosis(width: int) -> float:
 
 
 def _dependency() -> dict[str, float]:
-    """How mean and variance of x_T differ between z = 0 and z = 1, and how T controls it."""
-    found = {}
+    """Differences of mean and variance of x_T between z = 0 and z = 1, controlled by T."""
+    differences = {}
     for horizon in (1.0, 4.0):
         limit_ = deep("tanh", (0.0, 1.0), horizon=horizon)
         deviation = float(np.sqrt(limit_.covariance[-1, 0, 0]))
-        found[f"mean, T = {horizon:g}"] = float(np.ptp(limit_.mean[-1])) / deviation
+        differences[f"mean, T = {horizon:g}"] = float(np.ptp(limit_.mean[-1])) / deviation
         variances = np.diagonal(limit_.covariance[-1])
-        found[f"ln of the variance, T = {horizon:g}"] = float(np.ptp(np.log(variances)))
-    return found
+        differences[f"ln of the variance, T = {horizon:g}"] = float(np.ptp(np.log(variances)))
+    return differences
 
 
 def _rates() -> sp.Matrix:
     """Drift and covariation."""
-    known = limit.law_increments()
-    return sp.Matrix([known.mean[0], known.covariance[0]])
+    moments = limit.law_increments()
+    return sp.Matrix([moments.mean[0], moments.covariance[0]])
 
 
 def _rescaled_rates() -> sp.Matrix:
@@ -175,8 +175,8 @@ def time_to_infinity(activation: str) -> sp.Expr:
     phi = as_activation(activation).expression
     values = {limit.MU_O: 0, limit.V_OO: variance, limit.V_OP: variance}
     values |= {s: phi.diff(h, n).subs(h, 0) for n, s in enumerate(SLOPES, 1)}
-    known = limit.law_increments()
-    mu, square = (sp.cancel(rate[0].subs(values)) for rate in (known.mean, known.covariance))
+    moments = limit.law_increments()
+    mu, square = (sp.cancel(rate[0].subs(values)) for rate in (moments.mean, moments.covariance))
     scale = sp.exp(-sp.integrate(sp.cancel(2 * mu / square), (x, 0, x)))
     beyond = sp.integrate(scale, (x, y, sp.oo))
     if not beyond.is_finite:

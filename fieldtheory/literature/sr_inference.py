@@ -87,7 +87,7 @@ def _growth(inputs: int) -> float:
 
 
 def _bound(schedule: str) -> tuple[float, float]:
-    """What KL cannot exceed, as Q_L(x, x) <= Q_0 exp(σ_w²/2 Σ λ²) with Q_0 = 1.
+    """Bound of KL, as Q_L(x, x) <= Q_0 exp(σ_w²/2 Σ λ²) with Q_0 = 1.
 
     ln det(1 + Q/σ²) <= N ln(1 + Q(x, x)/σ²) and αᵀQα <= |y|²/(4σ²).
     """

@@ -60,8 +60,8 @@ def stable_network(schedule: Any, depth: int, **parameters: Any) -> ResidualNetw
     >>> stable_network("uniform", 4).branch_scales
     array([0.5, 0.5, 0.5, 0.5])
     """
-    given = UNBIASED | parameters
-    return ResidualNetwork(depth=depth, activation=RELU, branch_scale=schedule, **given)
+    settings = UNBIASED | parameters
+    return ResidualNetwork(depth=depth, activation=RELU, branch_scale=schedule, **settings)
 
 
 def correlations(network: ResidualNetwork, X: np.ndarray) -> np.ndarray:
@@ -106,9 +106,9 @@ def variance(unbiased: bool = False) -> sp.Expr:
     growth, bias = step.coeff(before, 1), step.coeff(before, 0)
     Q, l = sp.Function("Q"), sp.Symbol("l", integer=True)
     rate = sp.Dummy("s", positive=True)
-    found = sp.rsolve(Q(l + 1) - (1 + rate) * Q(l) - bias, Q(l), {Q(0): INPUT + bias})
-    found = found.subs(l, LAYERS).subs(rate, growth - 1)
-    return sp.simplify(found.subs(sym.BIAS, 0) if unbiased else found)
+    solution = sp.rsolve(Q(l + 1) - (1 + rate) * Q(l) - bias, Q(l), {Q(0): INPUT + bias})
+    solution = solution.subs(l, LAYERS).subs(rate, growth - 1)
+    return sp.simplify(solution.subs(sym.BIAS, 0) if unbiased else solution)
 
 
 @lru_cache
@@ -125,8 +125,8 @@ def distance_step() -> sp.Expr:
     step = relu_step(2, sp.S.One).subs({sym.BIAS: 0, OWN: 1, OTHER: 1, PAIR: correlation})
     # The angle of a small y > 0 over x is better kept as that of x over y.
     step = step.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
-    found = sp.series(sp.simplify(step), ANGLE, 0, 4).removeO()
-    return sp.collect(sp.expand(1 - found / one), ANGLE, sp.factor)
+    series = sp.series(sp.simplify(step), ANGLE, 0, 4).removeO()
+    return sp.collect(sp.expand(1 - series / one), ANGLE, sp.factor)
 
 
 @lru_cache
@@ -138,9 +138,9 @@ def collapse() -> tuple[sp.Expr, sp.Expr]:
     >>> collapse()[0], sp.simplify(collapse()[1].subs(sym.WEIGHT, sp.sqrt(2)) / sp.pi**2)
     (-2, 18)
     """
-    rest = sp.expand(ANGLE**2 - distance_step())
-    half_power = sp.degree(rest, ANGLE)
-    kappa, q = rest.coeff(ANGLE, half_power), sp.Rational(half_power, 2)
+    change = sp.expand(ANGLE**2 - distance_step())
+    half_power = sp.degree(change, ANGLE)
+    kappa, q = change.coeff(ANGLE, half_power), sp.Rational(half_power, 2)
     power = 1 / (1 - q)
     return power, sp.factor(sp.simplify((kappa * (q - 1)) ** power))
 

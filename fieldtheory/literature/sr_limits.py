@@ -40,13 +40,13 @@ def _rate(Q: float) -> float:
 def _distances() -> dict[str, float]:
     """L sup |Q_{l|L} − q_t|, and its limit."""
     limit = limit_of("uniform")
-    found = {}
+    distances = {}
     steps = len(limit.places) - 1
     for depth in (steps, 4 * steps):
         network = stable_network("uniform", depth, **BIASED)
         Q = solve(network, limit.input_kernel).kernels[: depth + 1 : depth // steps]
-        found[f"L = {depth}"] = float(depth * np.abs(Q - limit.kernels).max())
-    return found | {"L → ∞": _next_order()}
+        distances[f"L = {depth}"] = float(depth * np.abs(Q - limit.kernels).max())
+    return distances | {"L → ∞": _next_order()}
 
 
 def _next_order() -> float:

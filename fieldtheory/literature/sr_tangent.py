@@ -50,17 +50,17 @@ def _printed_step(scale: sp.Expr) -> sp.Expr:
 
 def _step(scale: sp.Expr) -> sp.Expr:
     """Θ_{l+1} from Θ_l as gradients by explicit weights have it, the layer l + 1 having a scale."""
-    found = family_tangent(ResidualNetwork, scaled(scale))
+    layer = family_tangent(ResidualNetwork, scaled(scale))
     average = GaussianAverage(sym.phi(X) * sym.phi(Y), (X, Y), _K)
-    return found.growth * _TANGENT + found.weights * average + found.biases
+    return layer.growth * _TANGENT + layer.weights * average + layer.biases
 
 
 @lru_cache
 def _carried(correlation: sp.Expr) -> sp.Expr:
     """The factor of Θ_l in a standard ResNet, for ReLU and inputs of one norm."""
-    found = family_tangent(ResidualNetwork, scaled(sp.S.One)).growth
+    growth = family_tangent(ResidualNetwork, scaled(sp.S.One)).growth
     values = {K_XX: 1, K_YY: 1, K_XY: correlation}
-    closed = with_activation(found, RELU).doit().subs(values)
+    closed = with_activation(growth, RELU).doit().subs(values)
     return closed.replace(sp.atan2, lambda y, x: sp.pi / 2 - sp.atan(x / y))
 
 
@@ -89,11 +89,11 @@ def layer_gradient() -> sp.Expr:
 
     With weights of variance one, W = σ_w w/√N.
     """
-    found = family_tangent(ResidualNetwork, scaled(sp.S.One))
+    layer = family_tangent(ResidualNetwork, scaled(sp.S.One))
     one = with_activation(GaussianAverage(sym.phi(X) ** 2, X, K_XX), RELU).doit() / K_XX
     before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
     behind = sp.limit(_carried(1 - ANGLE**2), ANGLE, 0) ** (LAYERS - _LAYER)
-    return found.weights * one * before * behind
+    return layer.weights * one * before * behind
 
 
 def entry_gradient() -> sp.Expr:
@@ -111,12 +111,12 @@ def _training(printed: bool) -> sp.Expr:
     """The derivative of the printed F_τ(x), and the gradient flow at the printed F_τ(X)."""
     rate, own, both, time = sp.symbols("η Θ_X Θ_xX τ", positive=True)
     y, start = sp.symbols("y F_0", real=True)
-    moved = (1 - sp.exp(-rate * own * time)) * (y - start) / own
-    return (both * moved).diff(time) if printed else -rate * both * (start + own * moved - y)
+    response = (1 - sp.exp(-rate * own * time)) * (y - start) / own
+    return (both * response).diff(time) if printed else -rate * both * (start + own * response - y)
 
 
 def _relative(gradient: sp.Expr, layer: int) -> float:
-    """What is left of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
+    """Limit of a gradient over (1 + σ_w²/2)^L for N → ∞ and then L → ∞."""
     wide = sp.limit(gradient.subs(_LAYER, layer), sym.WIDTH, sp.oo)
     one = {sym.WEIGHT: sp.sqrt(2), INPUT: 1}
     return float(sp.limit(sp.simplify((wide / _GROWTH**LAYERS).subs(one)), LAYERS, sp.oo))
@@ -124,7 +124,7 @@ def _relative(gradient: sp.Expr, layer: int) -> float:
 
 def _largest() -> dict[str, float]:
     """The largest of Σ E|∂y_L/∂W_l|² over the layers l, over the exponential in the bound."""
-    found = {}
+    ratios = {}
     for schedule in ("uniform", "decreasing", "none"):
         network = stable_network(schedule, _DEPTH, **BIASED, input_dim=1)
         size = np.exp(network.weight_variance / 2 * network.schedule.sum_of_squares)
@@ -133,8 +133,8 @@ def _largest() -> dict[str, float]:
             for rates in np.eye(_DEPTH + 2)[:-1]
         ]
         largest = max(gradient.tangent_kernels[_DEPTH] for gradient in gradients)
-        found[network.schedule.formula] = float(largest / size)
-    return found
+        ratios[network.schedule.formula] = float(largest / size)
+    return ratios
 
 
 _STATEMENTS = {

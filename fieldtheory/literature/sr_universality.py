@@ -65,12 +65,12 @@ def least_eigenvalue(Q: np.ndarray) -> float:
 
 def _increments() -> dict[str, float]:
     """The smallest eigenvalue of Q_{l+1} − Q_l over the layers."""
-    found = {}
+    eigenvalues = {}
     for schedule in ("uniform", "decreasing", "none"):
         network = stable_network(schedule, 6, **BIASED)
         changes = np.diff(solve(network, input_kernel(INPUTS, network)).kernels[:7], axis=0)
-        found[network.schedule.formula] = min(map(least_eigenvalue, changes))
-    return found
+        eigenvalues[network.schedule.formula] = min(map(least_eigenvalue, changes))
+    return eigenvalues
 
 
 def _coefficients(parameters: Mapping[str, Any], *cases: tuple[Any, int]) -> dict[str, float]:
@@ -149,12 +149,12 @@ def _powers() -> sp.Matrix:
 def _operator() -> dict[str, float]:
     angles = 2 * np.pi * np.arange(40) / 40
     X = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = {}
+    eigenvalues = {}
     for schedule in ("uniform", "decreasing", "none"):
         network = stable_network(schedule, 3)
         Q = solve(network, input_kernel(X, network)).kernels[3]
-        found[network.schedule.formula] = least_eigenvalue(Q)
-    return found
+        eigenvalues[network.schedule.formula] = least_eigenvalue(Q)
+    return eigenvalues
 
 
 def _expanded() -> dict[str, float]:
@@ -170,8 +170,8 @@ def _expanded() -> dict[str, float]:
     k = np.arange(len(mu))
     angles = np.array([0.5, 1.2345, 3.0])
     series = mu[0] + 2 * np.cos(np.outer(angles, k[1:-1])) @ mu[1:-1]
-    found = np.abs(series - profile(angles))
-    return {f"angle {a:g}": float(d) for a, d in zip(angles, found, strict=True)}
+    deviations = np.abs(series - profile(angles))
+    return {f"angle {a:g}": float(d) for a, d in zip(angles, deviations, strict=True)}
 
 
 _TRAINED = unchecked(

@@ -122,8 +122,8 @@ def verdicts(
     def judged() -> Iterator[Verdict]:
         # A claim holds functions that stay in the process; what it finds is text.
         tasks = ((_found, *place, digits) for place in places)
-        found = chunks.in_order(tasks, jobs, "verdicts in several processes")
-        for (paper, index), (evidence, word) in zip(places, found, strict=True):
+        results = chunks.in_order(tasks, jobs, "verdicts in several processes")
+        for (paper, index), (evidence, word) in zip(places, results, strict=True):
             verdict = Verdict(PAPERS[paper][index], evidence, word)
             if progress is not None:
                 progress(f"{paper} {verdict.claim.equation}")
@@ -152,14 +152,14 @@ def table(name: str) -> list[list[str]]:
 
 def changed(judged: Sequence[Verdict]) -> list[str]:
     """Verdicts that are not the expected ones, a line for each."""
-    known, found = expected(), []
+    expected_words, lines = expected(), []
     for verdict in judged:
         claim = verdict.claim
-        word = known.get((claim.paper, claim.equation, claim.region), "not known")
+        word = expected_words.get((claim.paper, claim.equation, claim.region), "not known")
         if verdict.word != word:
             name = f"{claim.paper} {claim.equation}, {claim.region}"
-            found.append(f"{name}: {verdict.word}, expected: {word}")
-    return found
+            lines.append(f"{name}: {verdict.word}, expected: {word}")
+    return lines
 
 
 def _places(papers: Sequence[str] | None, equation: str | None = None) -> list[tuple[str, int]]:
@@ -172,12 +172,12 @@ def _places(papers: Sequence[str] | None, equation: str | None = None) -> list[t
     if equation is None:
         return places
     number = equation.strip("()")
-    found = [(paper, i) for paper, i in places if names(PAPERS[paper][i].equation, number)]
-    if not found:
+    named = [(paper, i) for paper, i in places if names(PAPERS[paper][i].equation, number)]
+    if not named:
         raise ValueError(
             f"equation must be a number that a claim of {', '.join(chosen)} names, got {equation!r}"
         )
-    return found
+    return named
 
 
 def _found(paper: str, index: int, digits: int) -> tuple[Evidence, str]:

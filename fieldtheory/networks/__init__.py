@@ -22,7 +22,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Loaded when asked for, so that names of parameters do not need SymPy.
     for module in ("activations", "family", "residual") if name in __all__ else ():
-        found = import_module(f"{__name__}.{module}")
-        if hasattr(found, name):
-            return getattr(found, name)
+        submodule = import_module(f"{__name__}.{module}")
+        if hasattr(submodule, name):
+            return getattr(submodule, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

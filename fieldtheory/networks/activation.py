@@ -104,9 +104,9 @@ class Activation:
             return
         symbols = self.expression.free_symbols
         if len(symbols) != 1:
-            found = ", ".join(sorted(map(str, symbols))) or "none"
+            names = ", ".join(sorted(map(str, symbols))) or "none"
             raise ValueError(
-                f"activation must have exactly one symbol, got {found} in {self.expression}"
+                f"activation must have exactly one symbol, got {names} in {self.expression}"
             )
         typed = self.expression.xreplace({symbols.pop(): h})
         exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
@@ -129,14 +129,14 @@ class Activation:
 
     def sides(self, order: int, point: sp.Expr = sp.S.Zero) -> tuple[sp.Expr, sp.Expr]:
         """The derivative of an order just below and just above a point; infinite where it is."""
-        found = []
+        values = []
         for branch, side in zip(self.pieces.around(point), "-+", strict=True):
             derivative = branch.diff(h, order)
             value = derivative.subs(h, point)
             if value.has(sp.nan, sp.zoo, sp.oo):
                 value = sp.limit(derivative, h, point, side)
-            found.append(sp.simplify(value))
-        return found[0], found[1]
+            values.append(sp.simplify(value))
+        return values[0], values[1]
 
     @cached_property
     def slope_at_zero(self) -> sp.Expr:

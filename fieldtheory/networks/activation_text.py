@@ -183,9 +183,9 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if _is_unary(text.lower()):
         text = f"{text.lower()}(h)"
     if not text or (re.fullmatch(_NAME, text) and text not in _NAMES):
-        known = ", ".join(ACTIVATIONS)
+        names = ", ".join(ACTIVATIONS)
         raise ValueError(
-            f"activation must be one of {known}, or an expression such as tanh(2*h), "
+            f"activation must be one of {names}, or an expression such as tanh(2*h), "
             f"got {_shown(text)}{similar(text)}"
         )
     if len(text) > _LONGEST:
@@ -287,7 +287,7 @@ def _compares(signs: list[ast.cmpop]) -> bool:
 
 
 def _hint(node: ast.AST) -> str:
-    """How the same is written here, if that can be guessed."""
+    """Spelling of the same here, if it can be guessed."""
     match node:
         case ast.BinOp(op=ast.BitXor()):
             return "; powers are written with **"

@@ -142,16 +142,20 @@ def registered(name: str, parameters: Sequence[Any], options: Mapping[str, Any])
     if name == "prelu":
         name, parameters = "leaky_relu", [*parameters, *named.values()]
         named = {}
-    known = registered_name(name)
-    if known is None:
+    registered_as = registered_name(name)
+    if registered_as is None:
         raise TypeError(f"{name} is not one of them")
-    if known == "gelu":
+    if registered_as == "gelu":
         # An option of it is another activation here.
-        known = "gelu_tanh" if named.pop("approximate", "none") in (True, "tanh") else "gelu"
-    bound = inspect.signature(DEFINITIONS[known].formula).bind(*parameters, **named).arguments
+        registered_as = (
+            "gelu_tanh" if named.pop("approximate", "none") in (True, "tanh") else "gelu"
+        )
+    bound = (
+        inspect.signature(DEFINITIONS[registered_as].formula).bind(*parameters, **named).arguments
+    )
     if not all(isinstance(value, sp.Expr) and value.is_number for value in bound.values()):
         raise TypeError(f"the parameters of {name} must be numbers")
-    return with_parameters(known, **bound)
+    return with_parameters(registered_as, **bound)
 
 
 def plain(value: Any) -> Any:

@@ -150,7 +150,7 @@ def _text_of_lambda(function: Any) -> str:
     own = [getattr(function.__code__, name) for name in names]
     with suppress(OSError, TypeError):
         source = " ".join(inspect.getsource(function).split())
-        for start in (found.start() for found in re.finditer("lambda", source[:_LONGEST])):
+        for start in (match.start() for match in re.finditer("lambda", source[:_LONGEST])):
             for end in range(min(len(source), start + _LONGEST), start, -1):
                 with suppress(SyntaxError, ValueError, IndexError):
                     code = compile(source[start:end], "", "eval").co_consts[0]
@@ -163,8 +163,8 @@ def _unreadable(function: Any, reason: str) -> ValueError:
     name = _name(function)
     if name == "<lambda>":
         name = validation.shortened(_text_of_lambda(function))
-    known = registered_name(name)
-    question = f"; did you mean {known!r}?" if known else similar(name)
+    registered = registered_name(name)
+    question = f"; did you mean {registered!r}?" if registered else similar(name)
     reason = validation.shortened(reason)
     return ValueError(
         "activation must be made of functions of NumPy, SciPy, SymPy, PyTorch or JAX if it is a "
@@ -214,10 +214,10 @@ def _applied(name: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> _Ar
     options = {key: _value(v) for key, v in options.items() if key != "inplace"}
     values = [_value(v) for v in inputs]
     value, activation = applied(name, values, options)
-    found = _Argument(value, activation if values[0] == h else None)
+    argument = _Argument(value, activation if values[0] == h else None)
     if in_place:
-        vars(inputs[0]).update(vars(found))
-    return found
+        vars(inputs[0]).update(vars(argument))
+    return argument
 
 
 def _value(value: Any) -> Any:

@@ -60,9 +60,9 @@ def layer_coefficients(
     hidden, readout = network.layer(parameters), network.readout(parameters)
 
     def layers(middle: np.ndarray, last: float) -> np.ndarray:
-        found = np.concatenate([0.0 * one, np.broadcast_to(middle, shape), last * one])
-        new = (1,) * (batch - (found.ndim - 1))
-        return found.reshape(found.shape[:1] + new + found.shape[1:] + (1,) * trailing)
+        values = np.concatenate([0.0 * one, np.broadcast_to(middle, shape), last * one])
+        new = (1,) * (batch - (values.ndim - 1))
+        return values.reshape(values.shape[:1] + new + values.shape[1:] + (1,) * trailing)
 
     return LayerCoefficients(
         weights=layers(hidden.weight, readout.weight),
@@ -83,8 +83,8 @@ def of_layers(network: LayeredNetwork) -> tuple[dict[str, Any], tuple[int, ...]]
     """
     parameters = network.parameters
     names = network.layer_parameters
-    found = np.broadcast_arrays(np.ones(network.depth), *(parameters[name] for name in names))
-    ones, *stacked = (np.moveaxis(values, -1, 0) for values in found)
+    arrays = np.broadcast_arrays(np.ones(network.depth), *(parameters[name] for name in names))
+    ones, *stacked = (np.moveaxis(values, -1, 0) for values in arrays)
     return parameters | dict(zip(names, stacked, strict=True)), ones.shape
 
 

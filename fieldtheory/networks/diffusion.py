@@ -84,8 +84,8 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
     parameter_law: ParameterLaw | None = None
 
     def __post_init__(self) -> None:
-        given: Any = self.depth
-        depth = None if given is None or given == INFINITE else given
+        layers: Any = self.depth
+        depth = None if layers is None or layers == INFINITE else layers
         checked: dict[str, Any] = {
             "depth": None if depth is None else validation.integer("depth", depth, 1),
             "width": validation.integer("width", self.width, 1),
@@ -212,7 +212,7 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
     >>> slopes_at_zero(as_activation("swish"), 3)
     (1/2, 1/2, 0)
     """
-    found = []
+    slopes = []
     for n in range(order + 1):
         minus, plus = activation.sides(n)
         if (n <= 1 and plus != minus) or not (plus.is_finite and minus.is_finite):
@@ -221,8 +221,8 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
                 f"(PF Assumption 3.2), got {activation.name}: the one of order {n} is "
                 f"{number_text(plus)} on the right and {number_text(minus)} on the left"
             )
-        found.append((plus + minus) / 2)
-    return tuple(found[1:])
+        slopes.append((plus + minus) / 2)
+    return tuple(slopes[1:])
 
 
 def number_text(value: sp.Expr) -> str:

@@ -137,12 +137,12 @@ def _in_float64(phi: sp.Expr, h: sp.Symbol) -> Numbers:
     def numbers(points: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             try:
-                found = np.broadcast_to(function(points), points.shape)
+                values = np.broadcast_to(function(points), points.shape)
             except _NO_VALUE:
                 return np.full(points.shape, np.nan)
-        if np.iscomplexobj(found):
-            return np.where(found.imag == 0, found.real, np.nan)
-        return found.astype(float)
+        if np.iscomplexobj(values):
+            return np.where(values.imag == 0, values.real, np.nan)
+        return values.astype(float)
 
     return numbers
 
@@ -226,17 +226,17 @@ def _is_exponential(F: sp.Expr, h: sp.Symbol) -> bool:
 def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> Pieces:
     """The smooth pieces of φ, compared with φ at points inside of all of them."""
     try:
-        found = pieces_of(phi, h)
+        pieces = pieces_of(phi, h)
     except ValueError as error:
         raise ValueError(
             f"activation must have finitely many kinks and jumps, got {phi}: {error}"
         ) from None
-    if not found.switching:
-        return found
-    one, other = numbers(_CHECKED), _in_float64(found.expression, h)(_CHECKED)
+    if not pieces.switching:
+        return pieces
+    one, other = numbers(_CHECKED), _in_float64(pieces.expression, h)(_CHECKED)
     with np.errstate(all="ignore"):
         differ = np.abs(one - other) > _EQUAL * (np.abs(one) + np.abs(other))
-    again = _in_digits(found.expression, h)
+    again = _in_digits(pieces.expression, h)
     for point in _CHECKED[differ][:_MOST]:
         values = precise(point), again(point)
         if None not in values and abs(values[0] - values[1]) > _EQUAL * sum(map(abs, values)):
@@ -244,18 +244,18 @@ def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> P
                 "activation must have kinks and jumps that can be located, got "
                 f"{phi}, which has another one near h = {point:.6g}"
             )
-    return found
+    return pieces
 
 
 def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
-    known = [float(point) for point in _pieces(phi, h, numbers, precise).points]
-    found, what = _jump(numbers, precise, known), "jumps"
-    if found is None and not known:
+    breakpoints = [float(point) for point in _pieces(phi, h, numbers, precise).points]
+    jump, what = _jump(numbers, precise, breakpoints), "jumps"
+    if jump is None and not breakpoints:
         # Kinks of φ²: where φ vanishes at its kinks, φ² has none.
         slope = phi * phi.diff(h)
-        found, what = _jump(_in_float64(slope, h), _in_digits(slope, h), known), "has φφ' jump"
-    if found is not None:
-        place, below, above = found
+        jump, what = _jump(_in_float64(slope, h), _in_digits(slope, h), breakpoints), "has φφ' jump"
+    if jump is not None:
+        place, below, above = jump
         raise ValueError(
             "activation must have its jumps and kinks written by sign, Heaviside, abs, max, min or "
             f"conditions and vary on scales above {_SCALE:.0e}, got {phi}, which {what} at "
@@ -264,9 +264,9 @@ def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise
 
 
 def _jump(
-    numbers: Numbers, precise: Precise, known: list[float]
+    numbers: Numbers, precise: Precise, breakpoints: list[float]
 ) -> tuple[float, float, float] | None:
-    """Where a function changes within ``_SCALE`` as if it jumped, but at known breakpoints."""
+    """Place of a change within ``_SCALE`` as if the function jumped, but at known breakpoints."""
     left, right = _GRID[:-1], _GRID[1:]
     low, high = (np.nan_to_num(numbers(points), nan=0.0) for points in (left, right))
     with np.errstate(all="ignore"):
@@ -284,7 +284,7 @@ def _jump(
     for i in candidates[np.argsort(np.abs(left[candidates]))][:_MOST]:
         place = (left[i] + right[i]) / 2
         place = 0.0 if abs(place) < _SCALE else place
-        if any(abs(place - point) <= 10 * _SCALE * max(1.0, abs(point)) for point in known):
+        if any(abs(place - point) <= 10 * _SCALE * max(1.0, abs(point)) for point in breakpoints):
             continue
         # Rounding may misplace it, and is all there is to it where numbers cancel.
         below, above = (precise(place + side * _SCALE) for side in (-1, 1))

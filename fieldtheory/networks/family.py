@@ -55,10 +55,10 @@ class NetworkFamily(ABC):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some arguments changed, checked as a new network is."""
-        known = [f.name for f in fields(self)]
+        names = [f.name for f in fields(self)]
         for name in changes:
-            if name not in known:
-                raise TypeError(unknown_argument(name, known))
+            if name not in names:
+                raise TypeError(unknown_argument(name, names))
         return replace(self, **changes)
 
 
@@ -170,17 +170,17 @@ class LayeredNetwork(NetworkFamily, abstract=True):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """The shape of the batch axes that the parameters have in front of the layers."""
-        found = self.parameters
-        return np.broadcast_shapes(*(found[name].shape[:-1] for name in self.layer_parameters))
+        parameters = self.parameters
+        return np.broadcast_shapes(*(parameters[name].shape[:-1] for name in self.layer_parameters))
 
     def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         """The network at an index of the batch axes, which have the shape ``batch``.
 
         Schedules, which have no batch axes, stay what they are.
         """
-        found = self.parameters
+        parameters = self.parameters
         scales = {
-            name: np.broadcast_to(found[name], (*batch, self.depth))[index]
+            name: np.broadcast_to(parameters[name], (*batch, self.depth))[index]
             for name in self.layer_parameters
             if not follows_depth(getattr(self, name, None))
         }
@@ -213,18 +213,18 @@ def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
         layers = [[getattr(type(of), name, None) for name in _LAYERS] for of in (solved, drawn)]
         if layers[0] != layers[1]:
             return [_both("network", type(solved).__name__, type(drawn).__name__)]
-    found = []
+    lines = []
     for name in [f.name for f in fields(solved) if f.name not in ("width", *apart_from)]:
-        given = [getattr(network, name) for network in (solved, drawn)]
-        numbers = given
-        if given == [None, None]:
+        values = [getattr(network, name) for network in (solved, drawn)]
+        numbers = values
+        if values == [None, None]:
             continue
         if solved.depth == drawn.depth and name in getattr(solved, "parameters", ()):
             numbers = [network.parameters[name] for network in (solved, drawn)]
-            given = [n if v is None else v for n, v in zip(numbers, given, strict=True)]
+            values = [n if v is None else v for n, v in zip(numbers, values, strict=True)]
         if not np.array_equal(*[getattr(value, "expression", value) for value in numbers]):
-            found.append(_both(name, *map(_said, given)))
-    return found
+            lines.append(_both(name, *map(_said, values)))
+    return lines
 
 
 # Two families with the same have the same layers.

@@ -75,12 +75,12 @@ def check_branch(network: Any) -> None:
         }
         a, c, _ = family.layer(layer)
         expected = a * sum(map(_products, psi)) + c
-        found = _covariance(family, psi, layer)
-        if np.abs(expected - found).max() > _ROUNDING * np.abs(expected).max():
+        covariance = _covariance(family, psi, layer)
+        if np.abs(expected - covariance).max() > _ROUNDING * np.abs(expected).max():
             raise ValueError(
                 f"{family.__name__}.branch must return residuals of covariance "
                 "a_l (1/N) Σ_i Σ_k ψ_k ψ_k + c_l, as features and layer say; in layer "
-                f"{index % network.depth + 1} a variance is {found[0, 0, 0]:.6g} and not "
+                f"{index % network.depth + 1} a variance is {covariance[0, 0, 0]:.6g} and not "
                 f"{expected[0, 0, 0]:.6g}"
             )
 
@@ -143,9 +143,9 @@ def _called(family: Any, method: str, *arguments: Any) -> Any:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         if isinstance(error, KeyError):
-            known = ", ".join(arguments[-1])
+            names = ", ".join(arguments[-1])
             raise ValueError(
-                f"{family.__name__}.{method} must use parameters of the network, {known}, "
+                f"{family.__name__}.{method} must use parameters of the network, {names}, "
                 f"got {error}"
             ) from error
         raise TypeError(
@@ -192,10 +192,10 @@ def _covariance(family: Any, psi: tuple[np.ndarray, ...], layer: Mapping[str, An
             kernels.append(weight_variance * _products(x) + (bias_variance or 0.0))
             return np.full((*x.shape[:-1], _SHAPE[-1]), next(values))
 
-        found = _called(family, "branch", psi, affine, layer)
-        if np.shape(found) != _SHAPE:
-            raise _refused(family, "branch", found)
-        return np.asarray(found, dtype=float)
+        residual = _called(family, "branch", psi, affine, layer)
+        if np.shape(residual) != _SHAPE:
+            raise _refused(family, "branch", residual)
+        return np.asarray(residual, dtype=float)
 
     drawn, calls = residuals(count(2.0)), len(kernels)
     scales = np.array([residuals(iter(row)) for row in np.eye(calls)]).reshape(calls, *_SHAPE)

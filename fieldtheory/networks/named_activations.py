@@ -289,7 +289,7 @@ def similar(name: str, functions: Iterable[str] = ()) -> str:
         plain(typed): typed for row in DEFINITIONS.values() for typed in row.synonyms.split()
     }
     spelled |= {plain(name): name for name in DEFINITIONS}
-    for known in (spelled, {plain(function): function for function in functions}):
-        if close := get_close_matches(plain(name), known, n=1, cutoff=0.7):
-            return f"; did you mean {known[close[0]]}?"
+    for candidates in (spelled, {plain(function): function for function in functions}):
+        if close := get_close_matches(plain(name), candidates, n=1, cutoff=0.7):
+            return f"; did you mean {candidates[close[0]]}?"
     return ""

@@ -58,8 +58,10 @@ class ParameterLaw:
 
     def __post_init__(self) -> None:
         factors = self.row_covariance, self.column_covariance
-        given = [factor is not None for factor in factors]
-        if any(given) == (self.weight_covariance is not None) or any(given) != all(given):
+        has_factors = [factor is not None for factor in factors]
+        if any(has_factors) == (self.weight_covariance is not None) or any(has_factors) != all(
+            has_factors
+        ):
             raise TypeError(
                 "a law of the weights has either weight_covariance, or both row_covariance and "
                 "column_covariance"
@@ -92,16 +94,16 @@ class ParameterLaw:
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """The arguments as arrays, without those that were left out."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: np.array(value) for name, value in found.items() if value is not None}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: np.array(value) for name, value in values.items() if value is not None}
 
     def mean_of(self, features: np.ndarray) -> np.ndarray:
         """μ^b + μ^W ψ for ψ (..., D), shape (..., D)."""
-        known = self.arrays
+        arrays = self.arrays
         mean = np.zeros(np.shape(features))
-        if "weight_mean" in known:
-            mean = features @ known["weight_mean"].T
-        return mean + known.get("bias_mean", 0.0)
+        if "weight_mean" in arrays:
+            mean = features @ arrays["weight_mean"].T
+        return mean + arrays.get("bias_mean", 0.0)
 
     def covariance_of(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Cov(ε^W ψ + ε^b, ε^W ψ' + ε^b) of the features ψ, ψ' (..., D), shape (..., D, D).
@@ -112,12 +114,12 @@ class ParameterLaw:
 
     def averaged_covariance(self, products: np.ndarray) -> np.ndarray:
         """The same, averaged over features of second moments ⟨ψ_k ψ'_m⟩ (..., D, D)."""
-        known = self.arrays
-        biases = known.get("bias_covariance", 0.0)
-        if "weight_covariance" not in known:
-            sums = np.einsum("...ij,ij", products, known["column_covariance"])
-            return known["row_covariance"] * sums[..., None, None] + biases
+        arrays = self.arrays
+        biases = arrays.get("bias_covariance", 0.0)
+        if "weight_covariance" not in arrays:
+            sums = np.einsum("...ij,ij", products, arrays["column_covariance"])
+            return arrays["row_covariance"] * sums[..., None, None] + biases
         D = self.width
         # Columns one below the other: entry (o, i) of the weights is number i D + o.
-        tensor = known["weight_covariance"].reshape(D, D, D, D)
+        tensor = arrays["weight_covariance"].reshape(D, D, D, D)
         return np.einsum("...ij,iojp->...op", products, tensor) + biases

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Parameter(NamedTuple):
-    """What a parameter of a network is.
+    """Description of a parameter of a network.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def unknown_argument(name: str, known: Collection[str]) -> str:
     "unknown argument 'rho': branch_scale (ρ) is a parameter of the network, not given here"
     """
     head = f"unknown argument {name!r}"
-    if found := hint(name, known):
-        return f"{head}: did you mean {found}?"
+    if suggestion := hint(name, known):
+        return f"{head}: did you mean {suggestion}?"
     for other in _meant(name):
         if other in PARAMETERS:
             return f"{head}: {_shown(other)} is a parameter of the network, not given here"
@@ -145,9 +145,9 @@ def hint(name: str, known: Collection[str]) -> str:
     >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
     ('weight_variance (σ_w²)', 'width (N)', '')
     """
-    found = [other for other in _meant(name) if other in known]
-    found += difflib.get_close_matches(name, list(known), 1, 0.7)
-    return _shown(found[0]) if found else ""
+    candidates = [other for other in _meant(name) if other in known]
+    candidates += difflib.get_close_matches(name, list(known), 1, 0.7)
+    return _shown(candidates[0]) if candidates else ""
 
 
 def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -162,13 +162,13 @@ def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
         ...
     TypeError: unknown argument 'k0': did you mean K0?
     """
-    known = tuple(name for name in inspect.signature(function).parameters if name != "self")
+    names = tuple(name for name in inspect.signature(function).parameters if name != "self")
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         for name in kwargs:
-            if name not in known:
-                raise TypeError(unknown_argument(name, known))
+            if name not in names:
+                raise TypeError(unknown_argument(name, names))
         return function(*args, **kwargs)
 
     return checked
@@ -205,18 +205,18 @@ def _spelt(name: str) -> str:
     text = name.translate(_SPELT)
     # One letter is a symbol, where K is no k.
     text = text.lower() if len(text) > 1 else text
-    found = _DEVIATION.fullmatch(re.sub("squared|sq|2", "", text))
-    return f"sigma{found[2]}{found[1] or found[3] or ''}" if found else text
+    match = _DEVIATION.fullmatch(re.sub("squared|sq|2", "", text))
+    return f"sigma{match[2]}{match[1] or match[3] or ''}" if match else text
 
 
 @cache
 def _spellings() -> dict[str, list[str]]:
-    """What each spelling may stand for."""
-    found: dict[str, list[str]] = {}
+    """Names that each spelling may stand for."""
+    spellings: dict[str, list[str]] = {}
     for name, parameter in PARAMETERS.items():
         for spelling in dict.fromkeys(map(_spelt, (parameter.symbol, *parameter.others))):
-            found.setdefault(spelling, []).append(name)
+            spellings.setdefault(spelling, []).append(name)
     for name, (_, others) in _ARGUMENTS.items():
         for spelling in (name, *others):
-            found.setdefault(_spelt(spelling), []).append(name)
-    return found
+            spellings.setdefault(_spelt(spelling), []).append(name)
+    return spellings

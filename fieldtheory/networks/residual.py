@@ -200,7 +200,7 @@ class ResidualNetwork(LayeredNetwork):
 
     @property
     def schedule(self) -> Schedule:
-        """What ρ_l is, Σ_l ρ_l², and whether that stays bounded as the depth grows."""
+        """Branch scales ρ_l, Σ_l ρ_l², and whether that stays bounded as the depth grows."""
         return Schedule(self.branch_scale, self.branch_scales)
 
 

@@ -99,12 +99,12 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     array([0.25, 0.5 , 0.75, 1.  ])
     """
     if isinstance(scale, str):
-        found = _known(name, scale).values(np.arange(1.0, depth + 1), depth)
+        values = _known(name, scale).values(np.arange(1.0, depth + 1), depth)
     elif callable(scale):
-        found = np.array([_value(name, scale, l, depth) for l in range(1, depth + 1)])
+        values = np.array([_value(name, scale, l, depth) for l in range(1, depth + 1)])
     else:
-        found = np.asarray(scale, dtype=float)
-    return np.broadcast_to(found, (*found.shape[:-1], depth))
+        values = np.asarray(scale, dtype=float)
+    return np.broadcast_to(values, (*values.shape[:-1], depth))
 
 
 def _known(name: str, schedule: str) -> NamedSchedule:
@@ -214,8 +214,8 @@ class Schedule:
     @property
     def sum_of_squares(self) -> float | np.ndarray:
         """Σ_l ρ_l² of this depth, a number or (...) for batch axes."""
-        found = (self.scales**2).sum(axis=-1)
-        return found if found.ndim else float(found)
+        total = (self.scales**2).sum(axis=-1)
+        return total if total.ndim else float(total)
 
     @cached_property
     def bounded(self) -> bool | None:

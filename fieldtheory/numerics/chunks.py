@@ -96,7 +96,7 @@ def computed_chunks(
 
 
 def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
-    """What every task returns, in their order.
+    """Results of the tasks, in their order.
 
     Processes are joblib's, which start from nothing: one that is forked next to threads, as those
     of JAX, can wait forever for what a thread held.
@@ -186,10 +186,10 @@ def _in_order_of(
     waiting: dict[int, dict[str, np.ndarray]] = {}
     for wanted in range(count):
         while wanted not in stored and wanted not in waiting:
-            index, found = next(computed)
+            index, arrays = next(computed)
             if files:
-                storage.write_npz(files[index], found)
-            waiting[index] = found
+                storage.write_npz(files[index], arrays)
+            waiting[index] = arrays
         yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
     # joblib warns of a generator that is left before its end.
     next(computed, None)

@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """What is to be known of one field of a result.
+    """Description of one field of a result.
 
     Parameters
     ----------
@@ -151,13 +151,15 @@ def fields_of(text: str) -> dict[str, Field]:
 
 
 def _field(name: str, dims: str, symbol: str, long_name: str, *more: str) -> Field:
-    known: dict[str, Any] = {"dims": tuple(dims.replace("-", "").split())}
+    attributes: dict[str, Any] = {"dims": tuple(dims.replace("-", "").split())}
     for word in " ".join(more).split():
-        key, given, value = word.partition("=")
-        known |= (
-            {key: value.replace("_", " ") if key == "panel" else value} if given else _KINDS[word]
+        key, separator, value = word.partition("=")
+        attributes |= (
+            {key: value.replace("_", " ") if key == "panel" else value}
+            if separator
+            else _KINDS[word]
         )
-    return Field(name=name, symbol=symbol, long_name=long_name, **known)
+    return Field(name=name, symbol=symbol, long_name=long_name, **attributes)
 
 
 def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
@@ -218,14 +220,14 @@ def notes(long_name: str, symbol: str) -> dict[str, str]:
     return {"long_name": long_name, "symbol": symbol, "units": "1"}
 
 
-def labelled_coordinates(found: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
+def labelled_coordinates(places: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
     """Those of `coordinates` that are used, with their attributes, as xarray takes them.
 
     Pairs of inputs are labelled "(0,0)", "(0,1)", ...
     """
     return {
         dim: (dim, _pairs(values) if "pair" in dim else values, notes(*DIMENSIONS[dim]))
-        for dim, values in found.items()
+        for dim, values in places.items()
         if dim in used
     }
 

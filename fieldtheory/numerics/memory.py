@@ -10,8 +10,8 @@ def memory_available() -> int | None:
     """Free memory in bytes, including what the system would free at once; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-        return 1024 * int(found)
+        kibibytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return 1024 * int(kibibytes)
     except (OSError, StopIteration, ValueError):
         pass
     try:

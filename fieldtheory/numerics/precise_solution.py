@@ -136,9 +136,9 @@ class PreciseSolution(Stored):
     @_field
     def G12(self) -> Any:
         """⟨C^(l) C̃^(m)⟩, (L + 2, L + 2), with its 1/N."""
-        found = np.array(self._recursion.propagator, dtype=object) / self.network.width
-        found[:, 0] /= self._input_width
-        return found
+        propagator = np.array(self._recursion.propagator, dtype=object) / self.network.width
+        propagator[:, 0] /= self._input_width
+        return propagator
 
     @_field
     def G11(self) -> Any:
@@ -306,11 +306,11 @@ class PreciseSolution(Stored):
     def _theory(self) -> tuple[OneInput | TwoInputs, int]:
         guard = _GUARD
         while True:
-            found = theory_of(self.network, self.input_kernel, MPMATH)
+            theory = theory_of(self.network, self.input_kernel, MPMATH)
             with mpmath.workdps(self.digits + guard):
-                lost = int(mpmath.log10(found.amplification)) + _SHOWN
+                lost = int(mpmath.log10(theory.amplification)) + _SHOWN
             if lost <= guard - _SHOWN:
-                return found, self.digits + guard
+                return theory, self.digits + guard
             guard = lost + _GUARD
 
     @property

@@ -112,18 +112,18 @@ class ResponseTheory:
     def _to_the_input(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
         derivatives = gains.responses(self.mean_field.layers.skips, gain)
         nu = self.input_width
-        return derivatives if nu == 1.0 else tuple(found / nu for found in derivatives)
+        return derivatives if nu == 1.0 else tuple(derivative / nu for derivative in derivatives)
 
     @cached_property
     def _output_matrices(self) -> np.ndarray:
         """K^(L+1) and χ^out of all pairs of inputs, but for the diagonals; see `pair_map`."""
         field = self.mean_field
         recursion = partial(OutputRecursion, rows=(0, 1), layer=field.network.depth + 1)
-        found = pair_map.output_matrices(
+        matrices = pair_map.output_matrices(
             recursion, field.network, field.variances[1], field.input_kernel
         )
-        found[1] /= self.input_width
-        return found
+        matrices[1] /= self.input_width
+        return matrices
 
     def _output_matrix(self, index: int, own: np.ndarray) -> np.ndarray:
         """One of `_output_matrices`, or OverflowError with the layer, from a pair that meets it."""

@@ -178,18 +178,18 @@ class Result(Stored):
         """The result of the arrays, numbers and text in a file."""
         network = storage.network_from_attributes(content)
         kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: kind(np.asarray(content[name]).item())
             for name, kind in cls.settings.items()
             if name in content
         }
         for field in cls.table.values():
             names = (field.name, f"{field.name}_error") if field.error else (field.name,)
-            found |= {name: np.asarray(content[name], float) for name in names if name in content}
+            values |= {name: np.asarray(content[name], float) for name in names if name in content}
         arguments = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-        given = {name: value for name, value in found.items() if name in arguments}
-        result = cls(network, kernel, **given)  # type: ignore[call-arg]
-        vars(result).update({name: v for name, v in found.items() if name not in arguments})
+        keywords = {name: value for name, value in values.items() if name in arguments}
+        result = cls(network, kernel, **keywords)  # type: ignore[call-arg]
+        vars(result).update({name: v for name, v in values.items() if name not in arguments})
         for field in cls.table.values():
             result._require_shape(field)
         return result
@@ -245,9 +245,9 @@ class Result(Stored):
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
-        known = [name for name, field in self.table.items() if self._has_column(field)]
+        names = [name for name, field in self.table.items() if self._has_column(field)]
         for name in of or ():
-            columns[name] = self._column(self.table[validation.quantity("of", name, known)], "")
+            columns[name] = self._column(self.table[validation.quantity("of", name, names)], "")
         for field in self.table.values() if of is None else ():
             wanted = fluctuations or field.shown == "always"
             if (
@@ -299,20 +299,20 @@ class Result(Stored):
     def _repr_html_(self) -> str:
         others = {name: getattr(self, name) for name in self.settings}
         others |= {"inputs": self.inputs, "K0": self.input_kernel}
-        shown = [self._row(field) for field in self.table.values() if self._is_defined(field)]
+        rows = [self._row(field) for field in self.table.values() if self._is_defined(field)]
         title = f"{type(self).__name__} of a {type(self.network).__name__}"
         own = parameters_html(title, self.network, others)
-        return own + table_html([row for row in shown if row], "Fields")
+        return own + table_html([row for row in rows if row], "Fields")
 
     def _row(self, field: Field) -> dict[str, str]:
         """A field in the table of a notebook: numbers where they are there or few."""
         values = ""
         if field.name in vars(self) or not (field.dims or field.order):
             try:
-                found = getattr(self, field.name)
-                if found is None:
+                value = getattr(self, field.name)
+                if value is None:
                     return {}
-                values = summary(found)
+                values = summary(value)
             except (ValueError, ArithmeticError) as error:
                 values = str(error)
         return {
@@ -415,13 +415,13 @@ class Result(Stored):
         if not field.at_output:
             return lines
         output = self.table[field.at_output]
-        found = getattr(self, f"{output.name}{suffix}")
+        output_values = getattr(self, f"{output.name}{suffix}")
         if not output.dims:
-            found = np.expand_dims(found, len(self._batch) if output.batches else 0)
-        return np.concatenate([lines, self._over_layers(output, found)[:, -1:]], axis=1)
+            output_values = np.expand_dims(output_values, len(self._batch) if output.batches else 0)
+        return np.concatenate([lines, self._over_layers(output, output_values)[:, -1:]], axis=1)
 
     def _of_one_pair(self, field: Field, values: np.ndarray) -> np.ndarray:
-        """What pairs of inputs have with themselves, as matrices (..., P, P)."""
+        """Values of pairs of inputs with themselves, as matrices (..., P, P)."""
         if not self._has_matrix or field.of_inputs != _PAIRS:
             return values
         return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)

@@ -217,8 +217,7 @@ class Solution(Result):
         """ln|K^(l)|, also where K^(l) exceeds float64."""
         if self._kernels_stay:
             return scaled_theory.of_array(self.kernels)
-        found = self._beyond.log_kernels
-        return found
+        return self._beyond.log_kernels
 
     @field
     def log_response(self) -> np.ndarray:
@@ -226,20 +225,17 @@ class Solution(Result):
         axis = self._mean_field.layer_axis
         if self._kernels_stay and scaled_theory.stays_in_float64(lambda: self.response, axis):
             return scaled_theory.of_array(self.response)
-        found = self._beyond.log_response - np.log(self._responses.input_width)
-        return found
+        return self._beyond.log_response - np.log(self._responses.input_width)
 
     @field
     def log_tangent_kernels(self) -> np.ndarray:
         """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
-        found = self._scaled_tangents.log
-        return found
+        return self._scaled_tangents.log
 
     @field
     def tangent_signs(self) -> np.ndarray:
         """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
-        found = np.sign(self._scaled_tangents.mantissa)
-        return found
+        return np.sign(self._scaled_tangents.mantissa)
 
     @field
     def decorrelation(self) -> np.ndarray:
@@ -298,9 +294,9 @@ class Solution(Result):
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
         limit, network = self._mean_field, self.network
-        given = limit.moving_gains, *limit.limits_at_zero
+        arguments = limit.moving_gains, *limit.limits_at_zero
         if not self._has_matrix:
-            return fluctuations.mean_shift(network, limit.layers, *given) / network.width
+            return fluctuations.mean_shift(network, limit.layers, *arguments) / network.width
         return unpacked(self._pair_shift[0], True) / network.width
 
     @field
@@ -317,9 +313,9 @@ class Solution(Result):
     def shift_of_variances(self) -> np.ndarray:
         """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
         limit, layers = self._mean_field, layer_coefficients(self.network)
-        given = limit.moving_gains, *limit.limits_at_zero
+        arguments = limit.moving_gains, *limit.limits_at_zero
         each = (
-            fluctuations.mean_shift(self.network, layers, *(of[:, i] for of in given))
+            fluctuations.mean_shift(self.network, layers, *(of[:, i] for of in arguments))
             for i in range(self.inputs)
         )
         return np.stack([*each], axis=-1)
@@ -341,10 +337,10 @@ class Solution(Result):
         if self._has_matrix:
             return self.pair_theory.four_point
         limit = self._mean_field
-        seen = fluctuations.seen_by_neurons(
+        by_neurons = fluctuations.seen_by_neurons(
             self.network, limit.layers, limit.moving_gains, self.kernels
         )
-        return self.network.width * self.kernel_variance + 2 * seen
+        return self.network.width * self.kernel_variance + 2 * by_neurons
 
     @field
     def four_point_error(self) -> np.ndarray:
@@ -518,7 +514,7 @@ class Solution(Result):
 
     @cached_property
     def pair_theory(self) -> PairTheory:
-        """What the fluctuations of several inputs are made of."""
+        """Theory of the fluctuations of several inputs."""
         return PairTheory.of(self._mean_field, self.residual_kernels, self.kernels, self.progress)
 
     @cached_property
@@ -548,15 +544,15 @@ class Solution(Result):
     @cached_property
     def _second(self) -> NextOrder:
         limit, N = self._mean_field, self.network.width
-        found = NextOrder.of(
+        second = NextOrder.of(
             self.network, limit.layers, limit.limits_at_zero, N * np.diagonal(self.G11)
         )
-        if found.has_moments:
-            warn_if_orders_are_close(self.network, self._ratio_of_orders(found))
-        return found
+        if second.has_moments:
+            warn_if_orders_are_close(self.network, self._ratio_of_orders(second))
+        return second
 
-    def _ratio_of_orders(self, found: NextOrder) -> np.ndarray:
-        second = found.shift, found.variance
+    def _ratio_of_orders(self, orders: NextOrder) -> np.ndarray:
+        second = orders.shift, orders.variance
         first = self.mean_shift, np.diagonal(self.G11)
         return ratio_of_orders(self.residual_kernels, first, second) / self.network.width**2
 
@@ -579,20 +575,20 @@ class Solution(Result):
         C = float(self.residual_kernels[-1])
         if C == 0:
             raise ValueError("the output vanishes: it has no density")
-        found = OutputMoments(
+        moments = OutputMoments(
             leading=C,
             floor=float(self._mean_field.layers.biases[-1]),
             shift=float(self.mean_shift[-1]),
             variance=float(self.G11[-1, -1]),
         )
         if self.order == 1:
-            return found
+            return moments
         try:
             mean, spread = float(self.resummed_mean[-1]), float(self.resummed_variance[-1])
         except OverflowError:
             # No law has them; the expansion of the density does without.
             mean = spread = np.inf
-        return found._replace(
+        return moments._replace(
             order=2,
             shift_2=float(self.mean_shift_2[-1]),
             variance_2=float(self.variance_2[-1]),

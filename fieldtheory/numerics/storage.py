@@ -165,7 +165,7 @@ def _fractions(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    """What JSON does not know, in a form that `_object` reads."""
+    """Form of a value unknown to JSON that `_object` reads."""
     if isinstance(value, Activation):
         return {_CLASS: "Activation", "expression": activation_text(value), "name": value.name}
     if isinstance(value, np.ndarray | np.generic):
@@ -320,8 +320,8 @@ def read(path: str | Path, kind: str, build: Callable[[dict[str, Any]], _Result]
     """
     with _unreadable(path := _known_path(path), f"{kind}.save"):
         content = _content(path)
-        if (found := _kind(content)) != kind:
-            raise ValueError(f"it holds a result of kind {found}")
+        if (stored_kind := _kind(content)) != kind:
+            raise ValueError(f"it holds a result of kind {stored_kind}")
         return build(content)
 
 
@@ -392,7 +392,7 @@ def write_npz(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def _known_path(path: str | Path) -> Path:
-    found = Path(path)
-    if found.suffix not in (".npz", ".nc"):
+    file_path = Path(path)
+    if file_path.suffix not in (".npz", ".nc"):
         raise ValueError(f"path must end in .npz or .nc, got {str(path)!r}")
-    return found
+    return file_path

@@ -33,7 +33,7 @@ def _upper(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=8)
 def positions(count: int) -> np.ndarray:
-    """Where the entries of a symmetric matrix are among ``count`` pairs, (P, P)."""
+    """Places of the entries of a symmetric matrix among ``count`` pairs, (P, P)."""
     size = (int(np.sqrt(8 * count + 1)) - 1) // 2
     places = np.zeros((size, size), dtype=int)
     places[_upper(size)] = np.arange(count)

@@ -42,12 +42,12 @@ def _resolved(node: AverageNode, functions: dict[str, Callable[..., Any]]) -> sp
 def _correlators(averages: LayerAverages, K: list[list[Any]], used: list[bool]) -> Any:
     """⟨g(h^(k)) ; g(h^(l))⟩ of all pairs of layers, see `arithmetic.Correlators`."""
     F, size = averages.square, len(used)
-    found = [[arb(0)] * size for _ in range(size)]
+    values = [[arb(0)] * size for _ in range(size)]
     layers = [l for l, enters in enumerate(used) if enters]
     for i, l in enumerate(layers):
         mean, own = (enclosures.average(F**n, [X], [[K[l][l]]]) for n in (1, 2))
-        found[l][l] = own - mean * mean
+        values[l][l] = own - mean * mean
         for k in layers[:i]:
             entries = [[K[k][k], K[k][l]], [K[k][l], K[l][l]]]
-            found[k][l] = found[l][k] = enclosures.correlator(F, F.subs(X, Y), (X, Y), entries)
-    return SimpleNamespace(connected=found)
+            values[k][l] = values[l][k] = enclosures.correlator(F, F.subs(X, Y), (X, Y), entries)
+    return SimpleNamespace(connected=values)

@@ -131,7 +131,7 @@ _COMMON = {
 
 
 def real_functions() -> dict[str, Any]:
-    """What the printer of mpmath calls numbers and functions, in balls at the present precision."""
+    """Numbers and functions by their names in the printer of mpmath, in balls at this precision."""
     return {**_COMMON, **_LINE, "pi": arb.pi()}
 
 

@@ -136,12 +136,12 @@ class EnclosedSolution:
     @cached_property
     def _theories(self) -> list[OneInput | TwoInputs]:
         """The recursion at rising precisions."""
-        found: list[OneInput | TwoInputs] = []
+        theories: list[OneInput | TwoInputs] = []
         for bits in attempts(self.digits):
             with ctx.workprec(bits):
                 arithmetic = ball_arithmetic()
-            found.append(theory_of(self.network, self.input_kernel, arithmetic))
-        return found
+            theories.append(theory_of(self.network, self.input_kernel, arithmetic))
+        return theories
 
     def __repr__(self) -> str:
         net = self.network
@@ -170,7 +170,7 @@ def _is_narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:
 def enclosed_solution(
     network: LayeredNetwork, K0: Any, digits: int, convention: str
 ) -> EnclosedSolution:
-    """What `solve` returns with ``proven=True``; K0 as in `exact_kernel`."""
+    """Result of `solve` with ``proven=True``; K0 as in `exact_kernel`."""
     digits = validation.integer("digits", digits, 1)
     if network.batch_shape:
         raise ValueError(f"proven needs one network, got scales of shape {network.batch_shape}")

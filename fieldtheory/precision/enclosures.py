@@ -99,8 +99,8 @@ def correlator(F: sp.Expr, G: sp.Expr, variables: Sequence[sp.Symbol], K: Any) -
     entries = [K[0][0], K[1][1], K[0][1]]
     form = _closed_form(F * G, (x, y))
     if form is not None:
-        apart = average(F, [x], [[entries[0]]]) * average(G, [y], [[entries[1]]])
-        return compiled(form, (_A, _B, _C))(*entries) - apart
+        product_of_means = average(F, [x], [[entries[0]]]) * average(G, [y], [[entries[1]]])
+        return compiled(form, (_A, _B, _C))(*entries) - product_of_means
     return _product(F, G, (x, y), entries, True)
 
 
@@ -126,8 +126,8 @@ def norm(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:
     """A bound of √⟨F²⟩ for all variances in the ball, as N(h; K) <= √(K_hi/K_lo) N(h; K_hi)."""
     low, high = K.lower(), K.upper()
     with ctx.workprec(_ROUGH):
-        found = integral(F, variable, exact(high), 2) * (high / low).sqrt()
-        return found.sqrt().upper() if found > 0 else found.abs_upper().sqrt()
+        square = integral(F, variable, exact(high), 2) * (high / low).sqrt()
+        return square.sqrt().upper() if square > 0 else square.abs_upper().sqrt()
 
 
 def integral(F: sp.Expr, variable: sp.Symbol, K: Any, power: int = 1) -> Any:
@@ -201,11 +201,11 @@ def _product(
             value = _mehler((f, x, at[0]), (g, y, at[1]), at[2], int(connected))
     if all(k.is_exact() for k in entries):
         return value
-    moved = (norm(x * f.diff(x), x, a) * norm(g, y, b) * a.rad() / a.lower()) / 2
-    moved += (norm(y * g.diff(y), y, b) * norm(f, x, a) * b.rad() / b.lower()) / 2
+    spread = (norm(x * f.diff(x), x, a) * norm(g, y, b) * a.rad() / a.lower()) / 2
+    spread += (norm(y * g.diff(y), y, b) * norm(f, x, a) * b.rad() / b.lower()) / 2
     slopes = norm(f.diff(x), x, a) * norm(g.diff(y), y, b)
-    moved += slopes * (a * b).sqrt() * (r - r_at).abs_upper()
-    return value + _ball(moved)
+    spread += slopes * (a * b).sqrt() * (r - r_at).abs_upper()
+    return value + _ball(spread)
 
 
 def _price(f: sp.Expr, g: sp.Expr, variables: tuple[Any, ...], at: Sequence[Any]) -> Any | None:
@@ -224,14 +224,14 @@ def _mehler(f: tuple[Any, ...], g: tuple[Any, ...], c: Any, first: int) -> Any:
     squares = [integral(F, v, K, 2) for F, v, K in (f, g)]
     least, r = arb(2) ** (_GUARD // 2 - ctx.prec), c / (f[2] * g[2]).sqrt()
     for order in _ORDERS:
-        known = [coefficients(F, v, K, order) for F, v, K in (f, g)]
-        rest, total, power = list(squares), arb(0), arb(1)
-        for n, (u, v) in enumerate(zip(*known, strict=True)):
-            rest = [left - part * part for left, part in zip(rest, (u, v), strict=True)]
+        parts = [coefficients(F, v, K, order) for F, v, K in (f, g)]
+        remainders, total, power = list(squares), arb(0), arb(1)
+        for n, (u, v) in enumerate(zip(*parts, strict=True)):
+            remainders = [left - part * part for left, part in zip(remainders, (u, v), strict=True)]
             if n >= first:
                 total += power * u * v
             power *= r
-            left = (rest[0].abs_upper() * rest[1].abs_upper()).sqrt()
+            left = (remainders[0].abs_upper() * remainders[1].abs_upper()).sqrt()
             remainder = (power.abs_upper() * left).upper()
             if n >= first and remainder <= least * total.abs_lower():
                 return total + _ball(remainder)

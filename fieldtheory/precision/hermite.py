@@ -151,7 +151,7 @@ def _absolute_moment(k: int) -> Any:
 
 
 def _tail(bound: Any, K: Any, reach: Any) -> Any:
-    """What nodes beyond the reach and one step add, at most the integral from the reach on.
+    """Bound of the nodes beyond the reach and one step: the integral from the reach on.
 
     The terms fall there, as z^k e^(−z²/4) does for z² > 2k.
     """

@@ -61,7 +61,7 @@ class Coefficients(NamedTuple):
     orders : ndarray of int, shape (n,)
         1, 2, ... or, for even F, 2, 4, ...
     values : ndarray of int, shape (m, n)
-    rest : ndarray, shape (m,)
+    remainders : ndarray, shape (m,)
         What the squares leave of 1.
     bits : int
     """
@@ -69,7 +69,7 @@ class Coefficients(NamedTuple):
     own: list[Any]
     orders: np.ndarray
     values: np.ndarray
-    rest: np.ndarray
+    remainders: np.ndarray
     bits: int
 
 
@@ -126,15 +126,15 @@ def _sums(
         # The widest signals take most orders; nodes for no more than these are cheaper.
         last = max(1, variances.index(max(variances)))
         pair = slice(last - 1, last + 1)
-        found, _ = _resolved(integrand, variances[pair], logs[pair, pair], attempts, least)
-        orders = int(found.orders[-1]) + 2 * _EVERY
+        series, _ = _resolved(integrand, variances[pair], logs[pair, pair], attempts, least)
+        orders = int(series.orders[-1]) + 2 * _EVERY
         attempts = [orders, *(most for most in attempts if most > orders)]
-    found, rest = _resolved(integrand, variances, logs, attempts, least)
-    _require_agreement(integrand, variances, found, digits)
-    both = _products(found, variances, chain)
+    series, remainders = _resolved(integrand, variances, logs, attempts, least)
+    _require_agreement(integrand, variances, series, digits)
+    both = _products(series, variances, chain)
     for each in both:
-        each[rest > least] = None
-    return Sums(found.own, both)
+        each[remainders > least] = None
+    return Sums(series.own, both)
 
 
 def _resolved(
@@ -142,20 +142,20 @@ def _resolved(
 ) -> tuple[Coefficients, np.ndarray]:
     """As many orders as leave a small remainder of every pair, and the logarithms of those."""
 
-    def left(order: int, rest: np.ndarray) -> np.ndarray:
+    def left(order: int, remainders: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            size = np.log(rest) / 2 + np.log(order)
+            size = np.log(remainders) / 2 + np.log(order)
         return (order + 1) * logs + size[:, None] + size
 
     for most in attempts:
-        found = coefficients(
+        series = coefficients(
             integrand, variances, most, 1, lambda *of: bool(left(*of).max() <= least)
         )
-        rest = left(found.orders[-1], found.rest)
+        remainders = left(series.orders[-1], series.remainders)
         # Remainders fall off no faster than as a power of the orders.
-        if rest.max() <= least or rest.max() * _RATIO > least:
+        if remainders.max() <= least or remainders.max() * _RATIO > least:
             break
-    return found, rest
+    return series, remainders
 
 
 def _integrand(F: sp.Expr) -> _Integrand:
@@ -189,7 +189,7 @@ def coefficients(
     return parts[0]._replace(
         own=[part.own[0] for part in parts],
         values=np.concatenate([part.values for part in parts]),
-        rest=np.concatenate([part.rest for part in parts]),
+        remainders=np.concatenate([part.remainders for part in parts]),
     )
 
 
@@ -216,18 +216,18 @@ def _on_shared_nodes(
         parts.append((own, [v * w for v, w in zip(values, growing, strict=True)]))
     weighted = np.array([rules.integers(terms, bits) for _, terms in parts])
     rows: list[np.ndarray] = []
-    rest = np.full(len(roots), 1 << bits, dtype=object)
+    remainders = np.full(len(roots), 1 << bits, dtype=object)
     functions = islice(rules.hermite_functions([z for z, _ in nodes], high), most + 1)
     for n, current in enumerate(functions):
         if n == 0 or n % stride:
             continue
         rows.append((weighted @ (current >> (high - bits))) >> bits)
-        rest = rest - (rows[-1] ** 2 >> bits)
-        if len(rows) % _EVERY == 0 and enough(n, _fractions(rest, bits)):
+        remainders = remainders - (rows[-1] ** 2 >> bits)
+        if len(rows) % _EVERY == 0 and enough(n, _fractions(remainders, bits)):
             break
     orders = stride * np.arange(1, len(rows) + 1)
     own = [own for own, _ in parts]
-    return Coefficients(own, orders, np.array(rows).T, _fractions(rest, bits), bits)
+    return Coefficients(own, orders, np.array(rows).T, _fractions(remainders, bits), bits)
 
 
 def _fractions(values: np.ndarray, bits: int) -> np.ndarray:
@@ -253,14 +253,14 @@ def _centred(
 
 
 def _require_agreement(
-    integrand: _Integrand, variances: list[Any], found: Coefficients, digits: int
+    integrand: _Integrand, variances: list[Any], series: Coefficients, digits: int
 ) -> None:
     """Compare the widest and the narrowest signal with a rule of fewer nodes."""
     chosen = sorted({variances.index(min(variances)), variances.index(max(variances))})
     fewer = coefficients(
-        integrand, [variances[i] for i in chosen], int(found.orders[-1]), 0, lambda *of: False
+        integrand, [variances[i] for i in chosen], int(series.orders[-1]), 0, lambda *of: False
     )
-    change = abs(fewer.values - found.values[chosen]).max() / (1 << found.bits)
+    change = abs(fewer.values - series.values[chosen]).max() / (1 << series.bits)
     if change > 10.0 ** (_SLACK - digits):
         raise PrecisionError(
             f"Hermite coefficients of φ² change by {float(change):.1g} from one rule to the next"
@@ -268,10 +268,10 @@ def _require_agreement(
 
 
 def _products(
-    found: Coefficients, variances: list[Any], chain: list[Any]
+    series: Coefficients, variances: list[Any], chain: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The two sums for all pairs i < j."""
-    f, bits, n = found.values, found.bits, found.orders
+    f, bits, n = series.values, series.bits, series.orders
     stride, size = int(n[0]), len(variances)
     shift = 2 // stride
     roots = [isqrt((int(k) + 1) * (int(k) + 2) << 2 * bits) for k in n]
@@ -285,7 +285,7 @@ def _products(
         earlier[:j] = (earlier[:j] * np.array(powers, dtype=object)) >> bits
         for which, other in enumerate((f[j], raised[j])):
             for i, value in enumerate(earlier[:j] @ other):
-                size_of_pair = mpmath.sqrt(found.own[i] * found.own[j])
+                size_of_pair = mpmath.sqrt(series.own[i] * series.own[j])
                 sums[which, i, j] = mpmath.ldexp(int(value), -2 * bits) * size_of_pair
         sums[1, :j, j] /= 2 * variances[j]
     return sums[0], sums[1]

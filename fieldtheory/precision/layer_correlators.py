@@ -68,10 +68,10 @@ class LayerCorrelators:
     @cached_property
     def connected(self) -> list[list[Any]]:
         """⟨g(h^(k)) ; g(h^(l))⟩, (L + 1, L + 1)."""
-        found = self._filled(0, self.averages.connected)
+        matrix = self._filled(0, self.averages.connected)
         for k, own in zip(self._layers, self._series.own, strict=True):
-            found[k][k] = own
-        return found
+            matrix[k][k] = own
+        return matrix
 
     @cached_property
     def slopes(self) -> list[list[Any]]:
@@ -81,7 +81,7 @@ class LayerCorrelators:
     def _filled(self, which: int, expression: sp.Expr) -> list[list[Any]]:
         """The sums of the series for k < l, and where there is none the expression itself."""
         size = len(self.used)
-        found = [[mpmath.mpf(0)] * size for _ in range(size)]
+        matrix = [[mpmath.mpf(0)] * size for _ in range(size)]
         sums, K = self._series.sums[which], self.covariances
         pairs = list(combinations(enumerate(self._layers), 2))
         left = [(K[l][l], K[k][k], K[k][l]) for (i, k), (j, l) in pairs if sums[i, j] is None]
@@ -91,10 +91,10 @@ class LayerCorrelators:
             function = lambdify([K_XX, K_YY, K_XY], expression, "mpmath")
         for (i, k), (j, l) in pairs:
             value = sums[i, j]
-            found[k][l] = function(K[l][l], K[k][k], K[k][l]) if value is None else value
+            matrix[k][l] = function(K[l][l], K[k][k], K[k][l]) if value is None else value
             if which == 0:
-                found[l][k] = found[k][l]
-        return found
+                matrix[l][k] = matrix[k][l]
+        return matrix
 
     @property
     def _layers(self) -> list[int]:
@@ -102,7 +102,7 @@ class LayerCorrelators:
 
     @cached_property
     def _series(self) -> Sums:
-        """What the series give; nothing for pairs with closed forms."""
+        """Sums of the series; nothing for pairs with closed forms."""
         K = self.covariances
         variances = [K[l][l] for l in self._layers]
         if self._is_closed:

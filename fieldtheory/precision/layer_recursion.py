@@ -41,16 +41,16 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)
     """
-    known = network.parameters
+    parameters = network.parameters
     own = {name: _exact_scales(network, name) for name in network.layer_parameters}
 
     def of_layer(index: int) -> dict[str, sp.Rational]:
-        values = known | {name: scales[index] for name, scales in own.items()}
+        values = parameters | {name: scales[index] for name, scales in own.items()}
         return {name: sp.Rational(exact(number(value))) for name, value in values.items()}
 
     hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
-    found = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
-    return [Coefficients(*map(sp.sympify, each)) for each in found]
+    layers = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
+    return [Coefficients(*map(sp.sympify, each)) for each in layers]
 
 
 def _exact_scales(network: LayeredNetwork, name: str) -> Any:
@@ -133,34 +133,34 @@ class OneInput:
     def moved(self) -> Matrix:
         """∂K^(l)/∂C^(m) = Π_{m<j<=l} growth_j, 0 for l < m, for l, m = 0, ..., L."""
         size = self.network.depth + 1
-        found = [[0] * size for _ in range(size)]
+        responses = [[0] * size for _ in range(size)]
         for m in range(size):
-            found[m][m] = self.arithmetic.number(sp.S.One)
+            responses[m][m] = self.arithmetic.number(sp.S.One)
             for l in range(m + 1, size):
-                found[l][m] = self.growth[l] * found[l - 1][m]
-        return found
+                responses[l][m] = self.growth[l] * responses[l - 1][m]
+        return responses
 
     @cached_property
     def propagator(self) -> Matrix:
         """N G12 = ∂C^(l)/∂C^(m), (L + 2, L + 2) (F25 eq. (49))."""
         one = self.arithmetic.number(sp.S.One)
         gains = zip(self.gains[1:], self.moved, strict=True)
-        found = [[gain * x for x in row] + [0] for gain, row in gains]
-        found.insert(0, [0] * (self.network.depth + 2))
-        for l, row in enumerate(found):
+        matrix = [[gain * x for x in row] + [0] for gain, row in gains]
+        matrix.insert(0, [0] * (self.network.depth + 2))
+        for l, row in enumerate(matrix):
             row[l] = one
-        return found
+        return matrix
 
     @cached_property
     def signals(self) -> Matrix:
         """Cov(h^(k), h^(l)) = γ_{k+1} ... γ_l K^(k) for k <= l, (L + 1, L + 1)."""
         size = self.network.depth + 1
-        found = [[0] * size for _ in range(size)]
+        matrix = [[0] * size for _ in range(size)]
         for k in range(size):
-            value = found[k][k] = self.kernels[k]
+            value = matrix[k][k] = self.kernels[k]
             for l in range(k + 1, size):
-                value = found[k][l] = found[l][k] = self.coefficients[l].skip * value
-        return found
+                value = matrix[k][l] = matrix[l][k] = self.coefficients[l].skip * value
+        return matrix
 
     @cached_property
     def correlators(self) -> Correlators:
@@ -215,11 +215,11 @@ class OneInput:
 
     def propagated(self, sources: list[Any]) -> list[Any]:
         """Δ12 times a vector: y_l = x_l + a_l M' k_{l-1}, k_l = γ_l² k_{l-1} + y_l."""
-        found, kernel = [], 0
+        values, kernel = [], 0
         for x, gain, c in zip(sources, self.gains, self.coefficients, strict=True):
-            found.append(x + gain * kernel)
-            kernel = c.skip**2 * kernel + found[-1]
-        return found
+            values.append(x + gain * kernel)
+            kernel = c.skip**2 * kernel + values[-1]
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,14 +288,14 @@ class TwoInputs:
     @cached_property
     def by_variances(self) -> tuple[list[Any], list[Any]]:
         """∂K_αβ^(l)/∂K_αα^(0) and ∂K_αβ^(l)/∂K_ββ^(0) for l = 0, ..., L + 1."""
-        found = []
+        responses = []
         for variable, own in ((K_XX, self.first), (K_YY, self.second)):
             chi, sources = [self.first.arithmetic.number(sp.S.Zero)], self._gains(variable)
             for l, c in enumerate(self.first.coefficients[1:], start=1):
                 driven = sources[l] * own.response[l - 1]
                 chi.append((c.skip**2 + self.gains[l]) * chi[-1] + driven)
-            found.append(chi)
-        return found[0], found[1]
+            responses.append(chi)
+        return responses[0], responses[1]
 
     @cached_property
     def _kernels(self) -> tuple[list[Any], list[Any]]:
@@ -342,24 +342,24 @@ def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
     K0 = validation.without_tensors(K0)
     shape = np.shape(np.array(K0, dtype=object))
     if shape == ():
-        variances, found = [_exact(K0)], _exact(K0)
+        variances, kernel = [_exact(K0)], _exact(K0)
     elif shape == (2, 2):
-        found = sp.ImmutableMatrix(
+        kernel = sp.ImmutableMatrix(
             [[_exact(value) for value in row] for row in np.array(K0, object)]
         )
-        variances = [found[0, 0], found[1, 1]]
-        if found[0, 1] != found[1, 0]:
+        variances = [kernel[0, 0], kernel[1, 1]]
+        if kernel[0, 1] != kernel[1, 0]:
             raise ValueError(f"K0 must be symmetric, got {validation.shown(K0)}")
-        if found.det() < 0:
+        if kernel.det() < 0:
             raise ValueError(
                 "K0 must be positive semidefinite, got the determinant "
-                f"{float(found.det()):.3g} of its numbers taken as exact"
+                f"{float(kernel.det()):.3g} of its numbers taken as exact"
             )
     else:
         raise ValueError(f"K0 must be of one input or (2, 2) with digits, got shape {shape}")
     if min(variances) <= 0:
         raise ValueError(f"K0 must have variances > 0 with digits, got {min(variances)}")
-    return found
+    return kernel
 
 
 def _exact(value: Any) -> sp.Rational:

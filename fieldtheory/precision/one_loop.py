@@ -48,19 +48,19 @@ def four_point(one: OneInput) -> list[Any]:
 
     One neuron adds a_m g(h^(m-1)) to N C^(m), β_m = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))².
     """
-    found = []
+    values = []
     for l, variance in enumerate(kernel_variance(one)):
         terms = (
             one.moved[l][m] * 2 * one.gains[m] * one.signals[l][m - 1] ** 2 for m in range(1, l + 1)
         )
-        found.append(variance + 2 * mpmath.fsum(terms))
-    return found
+        values.append(variance + 2 * mpmath.fsum(terms))
+    return values
 
 
 def _accumulated(one: OneInput, rows: list[Any]) -> list[Any]:
     """Σ_m A²_lm rows_m for every l."""
-    found, kernel = [], mpmath.mpf(0)
+    sums, kernel = [], mpmath.mpf(0)
     for row, coefficients in zip(rows, one.coefficients, strict=True):
         kernel = coefficients.skip**2 * kernel + row
-        found.append(kernel)
-    return found
+        sums.append(kernel)
+    return sums

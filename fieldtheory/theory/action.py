@@ -198,15 +198,15 @@ def family_action(
     \\rho_{1}**2*\\sigma_{w}**2*phi(h^{(0)})**2
     """
     function = sym.phi if activation is None else activation
-    given = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
-    by_layer = {name: value for name, value in given.items() if isinstance(value, sp.Tuple)}
+    values = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
+    by_layer = {name: value for name, value in values.items() if isinstance(value, sp.Tuple)}
 
-    for name in given.keys() - sym.parameters(family, 1).keys():
-        raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {given[name]}")
+    for name in values.keys() - sym.parameters(family, 1).keys():
+        raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {values[name]}")
 
     def parameters(layer: int) -> dict[str, sp.Expr]:
         own = {name: e[layer - 1] for name, e in by_layer.items() if 1 <= layer <= depth}
-        others = {name: e for name, e in given.items() if name not in by_layer}
+        others = {name: e for name, e in values.items() if name not in by_layer}
         return sym.parameters(family, layer) | others | own
 
     def coefficients(layer: int) -> Coefficients:

@@ -45,8 +45,8 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
     misprints : bool
         Whether it remarks which printed equations of F25 do not hold.
     """
-    known: set[Any] = set()
-    results = partial(results_latex, notation=n, table=GENERIC, numbered=True, known=known)
+    defined: set[Any] = set()
+    results = partial(results_latex, notation=n, table=GENERIC, numbered=True, defined=defined)
     h, K = sp.Symbol("h", real=True), sp.Symbol("K", positive=True)
     moment = GaussianAverage(sym.phi(h) ** 2, h, K)
     parts = {
@@ -63,7 +63,7 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
     }
     if explicit is not None:
         quantities = [q for q in LAYER_BY_LAYER if q != "G11" or has_fluctuations(explicit)]
-        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, known=known)
+        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, defined=defined)
         lead = f"For $L = {latex(explicit.last)}$:\n"
         parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")
@@ -117,12 +117,12 @@ def _closed_forms(n: Notation) -> str:
     """The averages of a named φ, where they are elementary."""
     if n.activation is None:
         return ""
-    found = layer_averages(n.layers.family.features, n.activation)
+    layer = layer_averages(n.layers.family.features, n.activation)
     K = sp.Symbol("K", positive=True)
-    averages = {"M(K)": found.moment, "M'(K)": found.moment.diff(K_XX)}
+    averages = {"M(K)": layer.moment, "M'(K)": layer.moment.diff(K_XX)}
     if n.inputs > 1:
-        averages[r"\langle \phi(x) \phi(y) \rangle"] = found.covariance
-        averages[r"\langle \phi'(x) \phi'(y) \rangle"] = found.covariance.diff(K_XY)
+        averages[r"\langle \phi(x) \phi(y) \rangle"] = layer.covariance
+        averages[r"\langle \phi'(x) \phi'(y) \rangle"] = layer.covariance.diff(K_XY)
     forms = {left: average.doit() for left, average in averages.items()}
     elementary = {
         left: form.xreplace({K_XX: K}) if left.startswith("M") else form

@@ -52,7 +52,7 @@ def vanishing(graph: Graph) -> str:
 
 
 def _latest_conjugates(graph: Graph) -> Iterator[dict[int, Field]]:
-    """Which conjugate of each vertex with kernels is the latest, in all ways."""
+    """Choices of the latest conjugate of each vertex with kernels, in all ways."""
     first = graph.legs
     own = {v: fields_of(graph, v) for v in range(first, first + len(graph.vertices))}
     vertices = {v: conjugates for v, (conjugates, kernels) in own.items() if kernels}

@@ -50,7 +50,7 @@ DATA_PAIR = sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")
 
 @dataclass(frozen=True)
 class Notation:
-    """How the theory of a family of networks is written.
+    """Notation of the theory of a family of networks.
 
     Parameters
     ----------
@@ -149,46 +149,48 @@ class Notation:
     def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
         """The definitions of what stands on the right-hand sides and is not defined yet."""
         defined = {e.left for e in equations}
-        shown = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
-        found: list[Equation] = []
-        waiting = list(self._definitions(sp.Tuple(*shown)))
+        right_sides = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
+        definitions: list[Equation] = []
+        waiting = list(self._definitions(sp.Tuple(*right_sides)))
         while waiting:
-            new = [e for e in waiting if e.left not in defined | {other.left for other in found}]
-            found += new
+            new = [
+                e for e in waiting if e.left not in defined | {other.left for other in definitions}
+            ]
+            definitions += new
             used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
             waiting = list(self._definitions(used)) if new else []
         if stationary:
-            found = [replace(e, right=_stationary(e.right)) for e in found]
-        return sorted(dict.fromkeys(found), key=_place)
+            definitions = [replace(e, right=_stationary(e.right)) for e in definitions]
+        return sorted(dict.fromkeys(definitions), key=_place)
 
-    def _definitions(self, shown: sp.Tuple) -> Iterator[Equation]:
+    def _definitions(self, expressions: sp.Tuple) -> Iterator[Equation]:
         hidden, readout = self.layers.hidden("l"), self.layers.readout
         for name, kind, place in (("a", Weight, 0), ("c", Bias, 1)):
-            if shown.atoms(kind):
+            if expressions.atoms(kind):
                 yield from self._coefficient(name, hidden[place], readout[place])
-        if shown.atoms(Slope):
+        if expressions.atoms(Slope):
             yield from self._slopes()
-        if shown.atoms(SlopeSquare):
+        if expressions.atoms(SlopeSquare):
             yield self._slope_square()
-        if shown.atoms(Correlator):
+        if expressions.atoms(Correlator):
             yield from self._correlators()
-        if shown.atoms(Growth):
+        if expressions.atoms(Growth):
             yield Equation("r_{l}", self.written(generic.growth(l, self.layers.family)))
-        if shown.atoms(RelativeWidth):
+        if expressions.atoms(RelativeWidth):
             yield Equation(r"\nu_{l}", r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N")
-        elif sym.INPUT_WIDTH in shown.free_symbols:
+        elif sym.INPUT_WIDTH in expressions.free_symbols:
             yield Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
-        if any(s.name.startswith(DATA.name[:-1]) for s in shown.free_symbols):
+        if any(s.name.startswith(DATA.name[:-1]) for s in expressions.free_symbols):
             yield self._data()
-        if shown.atoms(A):
+        if expressions.atoms(A):
             yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
-        averages = shown.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
+        averages = expressions.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
         several = [node for node in averages if len(_layers_of(node)) > 1]
-        if averages or shown.atoms(K):
+        if averages or expressions.atoms(K):
             yield from self._kernels(bool(several))
-        if shown.atoms(ConnectedCorrelator):
+        if expressions.atoms(ConnectedCorrelator):
             yield Equation(*_CONNECTED)
-        if self.activation is not None and shown.atoms(sp.core.function.AppliedUndef):
+        if self.activation is not None and expressions.atoms(sp.core.function.AppliedUndef):
             yield Equation(r"\phi(h)", self.activation.expression)
 
     def _data(self) -> Equation:
@@ -223,12 +225,12 @@ class Notation:
         if not self.matrices:
             yield Equation("M'_{l}", self.chosen(generic.susceptibility(l, self.layers.family)))
             return
-        found = layer_averages(self.layers.family.features)
+        layer = layer_averages(self.layers.family.features)
         entries = {
-            r"\alpha \alpha, \alpha \alpha": found.moment.diff(K_XX),
-            r"\alpha \beta, \alpha \beta": found.covariance.diff(K_XY),
-            r"\alpha \beta, \alpha \alpha": found.covariance.diff(K_XX),
-            r"\alpha \beta, \beta \beta": found.covariance.diff(K_YY),
+            r"\alpha \alpha, \alpha \alpha": layer.moment.diff(K_XX),
+            r"\alpha \beta, \alpha \beta": layer.covariance.diff(K_XY),
+            r"\alpha \beta, \alpha \alpha": layer.covariance.diff(K_XX),
+            r"\alpha \beta, \beta \beta": layer.covariance.diff(K_YY),
         }
         for pairs, entry in entries.items():
             yield Equation(f"(M'_{{l}})_{{{pairs}}}", self.chosen(_of_inputs(entry)))
@@ -259,8 +261,8 @@ class Notation:
 
 @lru_cache(maxsize=1024)
 def _narrower(node: sp.Expr, activation: Activation) -> sp.Expr:
-    known = with_activation(node, activation)
-    return known if width(latex(known)) < width(latex(node)) else node
+    explicit = with_activation(node, activation)
+    return explicit if width(latex(explicit)) < width(latex(node)) else node
 
 
 def of_pairs(layers: Layers, layer: sp.Expr) -> sp.Expr:
@@ -331,8 +333,8 @@ def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     mask = sp.Dummy()
     masked = sp.expand(expr.xreplace({node: mask}))
     factor = masked.coeff(mask)
-    rest = masked - factor * mask
-    return {} if sp.expand(rest).has(mask) else {node: (symbol - rest) / factor}
+    remainder = masked - factor * mask
+    return {} if sp.expand(remainder).has(mask) else {node: (symbol - remainder) / factor}
 
 
 def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
@@ -349,15 +351,15 @@ def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
 
 def _last_term(expr: sp.Sum) -> sp.Expr:
     (index, _, last), inner = expr.limits[0], expr.function
-    rest = sp.Mul(*[f for f in sp.Mul.make_args(inner) if not f.as_base_exp()[0].has(A)])
+    factor = sp.Mul(*[f for f in sp.Mul.make_args(inner) if not f.as_base_exp()[0].has(A)])
     several = len({a.args[0] for a in inner.atoms(A)}) > 1
-    return sp.S.Zero if several else rest.subs(index, last)
+    return sp.S.Zero if several else factor.subs(index, last)
 
 
 def _next_layer(expr: sp.Mul) -> sp.Expr:
     (name,) = expr.atoms(A)
-    rest = [f for f in expr.args if not f.as_base_exp()[0].has(A, Earlier)]
-    return sp.Mul(*rest, sp.KroneckerDelta(name.args[1], name.args[0]))
+    factors = [f for f in expr.args if not f.as_base_exp()[0].has(A, Earlier)]
+    return sp.Mul(*factors, sp.KroneckerDelta(name.args[1], name.args[0]))
 
 
 def _of_inputs(expr: sp.Expr) -> sp.Expr:

@@ -113,8 +113,8 @@ def step_rate(average: sp.Expr) -> sp.Expr:
     >>> step_rate(sp.Symbol("M"))
     M*\\sigma_{w}**2 + \\sigma_{b}**2
     """
-    rate, _, known, _, _ = _layer_step()
-    return rate.xreplace({known: average})
+    rate, _, placeholder, _, _ = _layer_step()
+    return rate.xreplace({placeholder: average})
 
 
 def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
@@ -134,8 +134,8 @@ def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
     >>> tangent_rate(*sp.symbols("theta M D"))
     D*\\sigma_{w}**2*theta + M*\\sigma_{w}**2 + \\sigma_{b}**2
     """
-    _, rate, *known = _layer_step()
-    return rate.xreplace(dict(zip(known, (average, gain, tangent), strict=True)))
+    _, rate, *placeholders = _layer_step()
+    return rate.xreplace(dict(zip(placeholders, (average, gain, tangent), strict=True)))
 
 
 @lru_cache
@@ -166,14 +166,14 @@ class EntryFlow(NamedTuple):
 
     ``average`` is ⟨φφ⟩ with its derivatives by the variances and the covariance that it depends
     on, ``gain`` ⟨φ'φ'⟩ with its own; ``moves`` are changes of those variables and of θ. ``rates``
-    are v for the kernel and θ, ``moved`` is (Dv) times the moves.
+    are v for the kernel and θ, ``changes`` are (Dv) times the moves.
     """
 
     average: list[sp.Symbol]
     gain: list[sp.Symbol]
     moves: list[sp.Symbol]
     rates: list[sp.Expr]
-    moved: list[sp.Expr]
+    changes: list[sp.Expr]
 
 
 @lru_cache
@@ -193,7 +193,7 @@ def entry_flow(inputs: int) -> EntryFlow:
     field = [step_rate(A), tangent_rate(TANGENT, A, B)]
     moves = [sp.Symbol(f"w_{name}") for name in (*names, "theta")]
     state = (*variables, TANGENT)
-    moved = [
+    linearised = [
         sp.Add(*[sp.diff(rate, y) * w for y, w in zip(state, moves, strict=True)]) for rate in field
     ]
     symbols: dict[sp.Expr, sp.Symbol] = {}
@@ -212,7 +212,7 @@ def entry_flow(inputs: int) -> EntryFlow:
         of(B),
         moves,
         [rate.xreplace(plain) for rate in field],
-        [sp.expand(rate).xreplace(symbols).xreplace(plain) for rate in moved],
+        [sp.expand(rate).xreplace(symbols).xreplace(plain) for rate in linearised],
     )
 
 

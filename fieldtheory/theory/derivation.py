@@ -253,7 +253,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
     def _letters(
         self, last: sp.Expr, abbreviate: bool, width: float, put_in: bool, notation: str | None
     ) -> Notation:
-        """How it is written, from checked arguments; F25 has no short symbols."""
+        """Notation from checked arguments; F25 has no short symbols."""
         width = validation.within("width", width, 240.0, 2000.0)
         if notation is not None:
             validation.choice("notation", notation, ["F25"])
@@ -446,8 +446,8 @@ def derive(
     depth = validation.integer("depth", network if depth is None else depth, 1)
     inputs = validation.integer("inputs", inputs, 1)
     function = None if activation is None else as_activation(activation)
-    given = {"branch_scale": branch_scale, "skip_scale": skip_scale}
+    arguments = {"branch_scale": branch_scale, "skip_scale": skip_scale}
     of = network if isinstance(network, LayeredNetwork) else None
-    scales = chosen_scales(family, depth, of, given)
+    scales = chosen_scales(family, depth, of, arguments)
     action = family_action(family, depth, inputs, function, scales)
     return Derivation(depth, inputs, function, action, family, scales)

@@ -212,15 +212,15 @@ class Correction:
 
     def tikz(self) -> str:
         """The diagrams that do not vanish, with their factors, as a plain ``tikzpicture``."""
-        shown = [d for d in self.diagrams if not d.vanishes]
-        factors = [_factor(d).replace("×", r"$\times$") for d in shown]
-        return feynman.tikz([d.graph for d in shown], factors)
+        diagrams = [d for d in self.diagrams if not d.vanishes]
+        factors = [_factor(d).replace("×", r"$\times$") for d in diagrams]
+        return feynman.tikz([d.graph for d in diagrams], factors)
 
     def plot(self, vanishing: bool = True) -> Any:
         """The diagrams with their symmetry factors, those that vanish in grey or left out."""
-        shown = [d for d in self.diagrams if vanishing or not d.vanishes]
-        factors = [_factor(d) for d in shown]
-        return feynman.draw([d.graph for d in shown], factors, [d.vanishes for d in shown])
+        diagrams = [d for d in self.diagrams if vanishing or not d.vanishes]
+        factors = [_factor(d) for d in diagrams]
+        return feynman.draw([d.graph for d in diagrams], factors, [d.vanishes for d in diagrams])
 
     @cached_property
     def _vertex(self) -> Callable[[int, int], np.ndarray]:

@@ -76,8 +76,8 @@ class DiffusionConditions:
     @property
     def has_limit(self) -> bool:
         """Whether the increments have drift and diffusion, also where PF's proof does not hold."""
-        found = break_at_zero(self.activation, 3)
-        smooth = found is None or (found.order > 1 and found.finite)
+        kink = break_at_zero(self.activation, 3)
+        smooth = kink is None or (kink.order > 1 and kink.finite)
         return smooth and self.activation(0) == 0
 
     @property
@@ -171,33 +171,33 @@ def _starts_at_zero(phi: Activation) -> Condition:
 def _smooth(phi: Activation) -> Condition:
     asked = "φ three times continuously differentiable"
     # One at 0 says more.
-    found = break_at_zero(phi, 3) or first_break(phi, 3)
-    if found is None:
+    kink = break_at_zero(phi, 3) or first_break(phi, 3)
+    if kink is None:
         return Condition(asked, _REGULARITY, True, "smooth")
-    consequence = _BREAKS_OF_PHI[found.order] if found.finite or not found.order else _NOT_FINITE
-    if found.point != 0:
+    consequence = _BREAKS_OF_PHI[kink.order] if kink.finite or not kink.order else _NOT_FINITE
+    if kink.point != 0:
         consequence = "the limit is made of φ near 0 alone and stands"
-    return Condition(asked, _REGULARITY, False, found.words("φ"), consequence)
+    return Condition(asked, _REGULARITY, False, kink.words("φ"), consequence)
 
 
 def _smooth_input(psi: Activation) -> Condition:
     asked = "ψ two times continuously differentiable"
-    found = first_break(psi, 2)
-    if found is None:
+    kink = first_break(psi, 2)
+    if kink is None:
         return Condition(asked, _REGULARITY, True, "smooth")
     consequence = (
         "ψ is locally Lipschitz: the diffusion has one solution, and Theorem 2.1 holds"
-        if found.order and found.finite
+        if kink.order and kink.finite
         else "PF does not say whether the diffusion exists and has one law"
     )
-    return Condition(asked, _REGULARITY, False, found.words("ψ"), consequence)
+    return Condition(asked, _REGULARITY, False, kink.words("ψ"), consequence)
 
 
 def _noise(phi: Activation) -> Condition:
     slopes = phi.sides(1)[::-1]
-    found = "φ'(0) = " + " and ".join(dict.fromkeys(map(number_text, slopes)))
+    statement = "φ'(0) = " + " and ".join(dict.fromkeys(map(number_text, slopes)))
     consequence = "the limit has no noise: it is a differential equation"
-    return Condition("φ'(0) ≠ 0", "PF eq. (11)", any(slopes), found, consequence)
+    return Condition("φ'(0) ≠ 0", "PF eq. (11)", any(slopes), statement, consequence)
 
 
 def _linear_growth(psi: Activation, straight: bool) -> Condition:
@@ -207,12 +207,12 @@ def _linear_growth(psi: Activation, straight: bool) -> Condition:
     asked = (
         f"ψ grows at most as {'x' if straight else '√x'}, as φ''(0) {'=' if straight else '≠'} 0"
     )
-    found = "faster than any power" if power is None else f"ψ grows as {_power_text(power)}"
+    statement = "faster than any power" if power is None else f"ψ grows as {_power_text(power)}"
     if power is not None and power < _LOGARITHM:
-        found = "ψ does not grow as a power"
+        statement = "ψ does not grow as a power"
     holds = power is not None and power <= float(limit) + _SLACK
     consequence = "the diffusion may explode at a finite time"
-    return Condition(asked, _GROWTH, holds, found, consequence)
+    return Condition(asked, _GROWTH, holds, statement, consequence)
 
 
 class Break(NamedTuple):
@@ -266,7 +266,7 @@ def _first_break(activation: Activation, points: list[sp.Expr], order: int) -> B
 
 
 def _suspects(activation: Activation) -> set[sp.Expr]:
-    """Where φ may not be smooth: its breakpoints, and zeros of what roots are taken of."""
+    """Points where φ may not be smooth: its breakpoints, and zeros of arguments of roots."""
     points = set(activation.pieces.points)
     for branch in activation.pieces.branches:
         for power in branch.atoms(sp.Pow, sp.log):

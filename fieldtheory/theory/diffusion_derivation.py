@@ -93,10 +93,10 @@ class DiffusionDerivation:
     @property
     def law(self) -> str:
         """ "independent", "matrix normal" or "full" (PF Assumptions 3.4, 3.3, 3.1)."""
-        given = self.network.parameter_law
-        if given is None:
+        law = self.network.parameter_law
+        if law is None:
             return limit.LAWS[0]
-        return limit.LAWS[1 if given.weight_covariance is None else 2]
+        return limit.LAWS[1 if law.weight_covariance is None else 2]
 
     @cached_property
     def instantaneous_mean(self) -> sp.Expr:
@@ -133,11 +133,11 @@ class DiffusionDerivation:
     @cached_property
     def next_order(self) -> NextOrder:
         """The terms of order Δt² of the increments, the error of finite depth."""
-        found = limit.law_increments()
+        moments = limit.law_increments()
         third = None
         if self.law == limit.LAWS[0]:
             third = increments().third_cumulant.subs(self._values)
-        return NextOrder(self._put(found.mean[1]), self._put(found.covariance[1]), third)
+        return NextOrder(self._put(moments.mean[1]), self._put(moments.covariance[1]), third)
 
     @property
     def wide_limit(self) -> WideRates:
@@ -184,7 +184,7 @@ class DiffusionDerivation:
 
     @property
     def conditions(self) -> DiffusionConditions:
-        """What PF asks of φ and ψ, which of it holds and what follows; prints as a table."""
+        """Conditions of PF on φ and ψ, which of them hold and what follows; prints as a table."""
         return diffusion_conditions(self.network.activation, self.network.input_activation)
 
     def latex(self, quantity: str) -> str:
@@ -245,8 +245,13 @@ class DiffusionDerivation:
         array([0.5, 0.5])
         """
         validation.choice("quantity", quantity, _NUMBERS)
-        found = limit.law_increments()
-        expressions = (found.mean[0], found.covariance[0], found.mean[1], found.covariance[1])
+        moments = limit.law_increments()
+        expressions = (
+            moments.mean[0],
+            moments.covariance[0],
+            moments.mean[1],
+            moments.covariance[1],
+        )
         expression = expressions[_NUMBERS.index(quantity)].subs(self._values)
         symbols = [limit.MU_O, limit.MU_P, limit.V_OO, limit.V_PP, limit.V_OP]
         compiled = lambdify(symbols, expression)
@@ -287,8 +292,8 @@ class DiffusionDerivation:
 
     def _put(self, expression: sp.Expr) -> sp.Expr:
         """The law, φ's derivatives and ψ put in."""
-        known = limit.of_law(expression.subs(self._values), self.law)
-        return known.replace(limit.psi, lambda x: self.network.input_activation(x))
+        substituted = limit.of_law(expression.subs(self._values), self.law)
+        return substituted.replace(limit.psi, lambda x: self.network.input_activation(x))
 
     def _law_of(self, *features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """μ, V_op of the first features, and V_op between the first and the last."""
@@ -322,7 +327,7 @@ class DiffusionDerivation:
 @derive.register(DiffusionNetwork)
 @named_arguments
 def derive_diffusion(network: DiffusionNetwork) -> DiffusionDerivation:
-    """What `derive` gives for a `DiffusionNetwork`.
+    """Result of `derive` for a `DiffusionNetwork`.
 
     Parameters
     ----------

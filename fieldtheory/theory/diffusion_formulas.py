@@ -34,7 +34,7 @@ _COVARIANCE = r"\operatorname{Cov}[\Delta x^{(i)}_{o}, \Delta x^{(j)}_{p} \mid x
 
 @dataclass(frozen=True)
 class DiffusionNotation:
-    """What the formulas are of: the law, φ'(0) to φ''''(0), φ (None if undetermined) and ψ."""
+    """Setting of the formulas: the law, φ'(0) to φ''''(0), φ (None if undetermined) and ψ."""
 
     law: str
     slopes: tuple[sp.Expr, ...]
@@ -57,7 +57,7 @@ class DiffusionNotation:
 
     @property
     def same(self) -> str:
-        """What is said behind covariances of neurons o and p."""
+        """Condition printed behind covariances of neurons o and p."""
         return r"p = o,\ \text{else } 0" if self.independent else ""
 
     def features(self, expression: sp.Expr) -> sp.Expr:
@@ -83,12 +83,12 @@ class DiffusionNotation:
     def functions(self) -> list[Equation]:
         """φ and ψ where they are known by more than a letter."""
         x = sp.Symbol("x", real=True)
-        found = []
+        equations = []
         if self.activation is not None:
-            found.append(Equation(r"\phi(x)", self.activation.expression.subs(h, x)))
+            equations.append(Equation(r"\phi(x)", self.activation.expression.subs(h, x)))
         if self.input_activation.expression != h:
-            found.append(Equation(r"\psi(x)", self.input_activation.expression.subs(h, x)))
-        return found
+            equations.append(Equation(r"\psi(x)", self.input_activation.expression.subs(h, x)))
+        return equations
 
 
 def _entry(base: sp.Expr, *indices: sp.Expr) -> sp.Symbol:
@@ -161,11 +161,11 @@ def equation_latex(notation: DiffusionNotation) -> str:
 
 def next_order_latex(notation: DiffusionNotation) -> str:
     """The coefficients of Δt², the error of finite depth."""
-    found = limit.law_increments()
+    moments = limit.law_increments()
     front = r"[\Delta t^{2}]\, "
     equations = [
-        Equation(front + _MEAN, notation.shown(found.mean[1])),
-        Equation(front + _COVARIANCE, notation.shown(found.covariance[1]), notation.same),
+        Equation(front + _MEAN, notation.shown(moments.mean[1])),
+        Equation(front + _COVARIANCE, notation.shown(moments.covariance[1]), notation.same),
     ]
     if notation.independent:
         third = r"\langle \Delta x^{(i)}_{o} ; \Delta x^{(j)}_{o} ; \Delta x^{(k)}_{o} \rangle"
@@ -203,19 +203,19 @@ def wide_latex(notation: DiffusionNotation, rates: WideRates) -> str:
     return page([equations, averages, notation.functions])
 
 
-def closed_form_latex(notation: DiffusionNotation, found: ClosedForm) -> str:
+def closed_form_latex(notation: DiffusionNotation, solution: ClosedForm) -> str:
     """Mean, covariance and explosion time, case by case."""
-    if not found.where:
-        solved = [Equation("m_{i}(t)", found.mean), _primed("V_{ij}(t)", found.covariance)]
+    if not solution.where:
+        solved = [Equation("m_{i}(t)", solution.mean), _primed("V_{ij}(t)", solution.covariance)]
         return page([solved, notation.functions])
     discriminant = r"\beta^{2} - 4 \alpha \gamma"
     signs = [f"{discriminant} {sign} 0" for sign in "<>="]
     growing = [signs[0], *(rf"{sign},\ \beta > 0" for sign in signs[1:])]
     blocks = [
         [Equation("m_{i}(t)", m, sign) for m, sign in zip(means(), signs, strict=True)],
-        [_primed("V_{ii}(t)", found.covariance.subs(MEAN, sp.Symbol("m_{i}(t)")))],
+        [_primed("V_{ii}(t)", solution.covariance.subs(MEAN, sp.Symbol("m_{i}(t)")))],
         [Equation("T^{*}", T, case) for T, case in zip(explosion_times(), growing, strict=True)],
-        [_primed(latex(symbol), value) for symbol, value in found.where.items()],
+        [_primed(latex(symbol), value) for symbol, value in solution.where.items()],
         [Equation(latex(ROOT), rf"\sqrt{{|{discriminant}|}}")],
     ]
     return page([*blocks, notation.functions])

@@ -78,10 +78,10 @@ def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:
     """
     drift, noise = _coordinates(inputs)
     present = [a for a in drift if function.has(a)]
-    found = sp.Add(*[drift[a] * function.diff(a) for a in present])
+    rate = sp.Add(*[drift[a] * function.diff(a) for a in present])
     for a in present:
-        found += sp.Add(*[noise[a, b] * function.diff(a, b) for b in present]) / 2
-    return sp.expand(found)
+        rate += sp.Add(*[noise[a, b] * function.diff(a, b) for b in present]) / 2
+    return sp.expand(rate)
 
 
 @lru_cache

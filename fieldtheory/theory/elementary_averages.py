@@ -123,10 +123,10 @@ def layer_averages(
     >>> layer_averages().moment, layer_averages().moment.diff(K_XX)
     (<phi(x)**2>_(K_xx), <phi(x)*Derivative(phi(x), (x, 2)) + Derivative(phi(x), x)**2>_(K_xx))
     """
-    known = dict(parameters)
+    numbers = dict(parameters)
 
     def of_signal(h: sp.Symbol) -> tuple:
-        return features(sym.phi, h, known)
+        return features(sym.phi, h, numbers)
 
     def window(inputs: int) -> Action:
         return chain_action(1, inputs, of_signal, lambda l: Coefficients(1, 0, _SKIP))
@@ -149,8 +149,8 @@ def layer_averages(
     observable = sp.Add(*[f * g for f, g in zip(of_signal(X), of_signal(Y), strict=True)])
     if activation is not None:
         observable = observable.replace(sym.phi, activation)
-    found = (with_activation(e, activation) for e in (moment, covariance, connected))
-    return LayerAverages(observable, *found)
+    averages = (with_activation(e, activation) for e in (moment, covariance, connected))
+    return LayerAverages(observable, *averages)
 
 
 def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:

@@ -78,11 +78,11 @@ def graphs(legs: int, loops: int) -> Iterator[Graph]:
             for d, count in degrees.items()
         ]
         for vertices in sorted({tuple(sorted(chain(*choice))) for choice in product(*kinds)}):
-            found: set[tuple[Line, ...]] = set()
+            relabelled: set[tuple[Line, ...]] = set()
             for lines in _joined(legs, vertices):
                 if _is_connected(legs + len(vertices), lines):
-                    found.add(min(_relabelled(legs, vertices, lines, permuted=True)))
-            for lines in sorted(found):
+                    relabelled.add(min(_relabelled(legs, vertices, lines, permuted=True)))
+            for lines in sorted(relabelled):
                 yield Graph(legs, vertices, lines)
 
 
@@ -111,11 +111,11 @@ def leg_orders(graph: Graph) -> list[tuple[int, ...]]:
     >>> [leg_orders(graph) for graph in graphs(legs=3, loops=0)]
     [[(0, 1, 2), (0, 2, 1), (1, 2, 0)], [(0, 1, 2), (1, 0, 2), (2, 0, 1)], [(0, 1, 2)]]
     """
-    found: dict[tuple[Line, ...], tuple[int, ...]] = {}
+    orders: dict[tuple[Line, ...], tuple[int, ...]] = {}
     for order in permutations(range(graph.legs)):
-        moved = _moved(graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))])
-        found.setdefault(min(_relabelled(graph.legs, graph.vertices, moved, False)), order)
-    return list(found.values())
+        lines = _moved(graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))])
+        orders.setdefault(min(_relabelled(graph.legs, graph.vertices, lines, False)), order)
+    return list(orders.values())
 
 
 def _joined(legs: int, vertices: Sequence[tuple[int, int]]) -> Iterator[tuple[Line, ...]]:
@@ -181,8 +181,8 @@ def _relabelled(
 
 def _moved(lines: Sequence[Line], places: Sequence[int]) -> tuple[Line, ...]:
     """The lines with points renamed, sorted."""
-    moved = []
+    renamed = []
     for kind, first, second in lines:
         ends = places[first], places[second]
-        moved.append(Line(kind, *(ends if kind == "G12" else sorted(ends))))
-    return tuple(sorted(moved))
+        renamed.append(Line(kind, *(ends if kind == "G12" else sorted(ends))))
+    return tuple(sorted(renamed))

@@ -43,11 +43,11 @@ def block_function(
     @lru_cache(maxsize=8)
     def compiled(activation: Activation | None) -> tuple[list[Callable], Callable, list]:
         rows = [with_activation(e, activation) for e in saddle.values()]
-        known = block.applyfunc(lambda e: with_activation(e, activation))
-        found = known.free_symbols.union(*(e.free_symbols for e in rows))
-        parameters = sorted(found - set(kernels), key=str)
+        explicit = block.applyfunc(lambda e: with_activation(e, activation))
+        symbols = explicit.free_symbols.union(*(e.free_symbols for e in rows))
+        parameters = sorted(symbols - set(kernels), key=str)
         steps = [lambdify([*parameters, *kernels[:j]], row) for j, row in enumerate(rows)]
-        return steps, lambdify([*parameters, *kernels], known), parameters
+        return steps, lambdify([*parameters, *kernels], explicit), parameters
 
     def function(
         network: LayeredNetwork, K0: Any, activation: Activation | None, convention: str
@@ -55,10 +55,10 @@ def block_function(
         steps, last, parameters = compiled(activation)
         values = symbol_values(network, K0, inputs, convention)
         numbers = [values[p] for p in parameters]
-        found: list[float] = []
+        kernel_values: list[float] = []
         for step in steps:
-            found.append(float(step(*numbers, *found)))
-        return last(*numbers, *found)
+            kernel_values.append(float(step(*numbers, *kernel_values)))
+        return last(*numbers, *kernel_values)
 
     return function
 
@@ -105,7 +105,7 @@ def with_activation(expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None) 
 
     def known(node: AverageNode) -> sp.Expr:
         variables = tuple(node.variables)
-        found = [sift(F.replace(sym.phi, activation).doit(), variables) for F in node.functions]
-        return type(node)(*found, variables, node.covariance)
+        functions = [sift(F.replace(sym.phi, activation).doit(), variables) for F in node.functions]
+        return type(node)(*functions, variables, node.covariance)
 
     return sym.with_averages(expr, known)

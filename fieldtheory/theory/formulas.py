@@ -77,18 +77,18 @@ def results_latex(
     notation: Notation,
     table: Mapping[str, Callable[[Notation], Any]],
     numbered: bool = False,
-    known: set[Any] | None = None,
+    defined: set[Any] | None = None,
 ) -> str:
     """LaTeX of results one below the other, and of what stands in them, each equation once.
 
-    Equations in ``known`` are left out, and those that are written are added to it.
+    Equations in ``defined`` are left out, and those that are written are added to it.
     """
-    defined: set[Any] = set() if known is None else known
+    defined = set() if defined is None else defined
     blocks: list[Any] = []
     for quantity in quantities:
-        found = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
-        defined |= {(e.left, e.right) for e in found}
-        for is_array, group in groupby(found, key=lambda e: isinstance(e, Array)):
+        equations = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
+        defined |= {(e.left, e.right) for e in equations}
+        for is_array, group in groupby(equations, key=lambda e: isinstance(e, Array)):
             block = list(group)
             blocks += block if is_array else [block]
     listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
@@ -106,10 +106,10 @@ def symbols_latex(notation: Notation, breaks: bool, document: str = "") -> str:
 
     With the text of a document it has the symbols in that text.
     """
-    found = meanings(notation.layers.family, notation.inputs, document)
-    room = notation.column - max(map(width, found)) - 20
+    texts = meanings(notation.layers.family, notation.inputs, document)
+    room = notation.column - max(map(width, texts)) - 20
     lines = []
-    for symbol, meaning in found.items():
+    for symbol, meaning in texts.items():
         first, *others = textwrap.wrap(meaning, int(room / _CHARACTER))
         lines += [rf"{symbol} &\quad \text{{{first}}}"]
         lines += [rf"&\quad \text{{{line}}}" for line in others]
@@ -169,8 +169,8 @@ def vanishing_conjugates(n: Notation) -> Equation:
 def _kernels(n: Notation) -> list[Equation]:
     kernel = n.settled(generic.kernel(l))
     pair = r"_{\alpha \beta}" if n.matrices else ""
-    shown = of_pair(kernel) if n.matrices else kernel
-    return [Equation(f"K^{{(l)}}{pair}", shown, rf"l \leq {latex(n.last)}")]
+    expression = of_pair(kernel) if n.matrices else kernel
+    return [Equation(f"K^{{(l)}}{pair}", expression, rf"l \leq {latex(n.last)}")]
 
 
 def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
@@ -180,12 +180,12 @@ def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
         if n.column < _NARROW:
             gain = sp.Symbol("g", positive=True)
             short = right.subs(SLOPE, sp.sqrt(gain) / sym.WEIGHT)
-            found = [Equation(r"\rho^{*}", short), Equation("g", (sym.WEIGHT * SLOPE) ** 2)]
+            rows = [Equation(r"\rho^{*}", short), Equation("g", (sym.WEIGHT * SLOPE) ** 2)]
         else:
-            found = [Equation(r"\rho^{*}", right)]
+            rows = [Equation(r"\rho^{*}", right)]
         if n.activation is not None:
-            found.append(Equation(latex(SLOPE), n.activation.slope_at_zero))
-        return found
+            rows.append(Equation(latex(SLOPE), n.activation.slope_at_zero))
+        return rows
 
     return equations
 

@@ -177,8 +177,8 @@ def tangent_growth(l: Any, family: type[LayeredNetwork], average: sp.Expr) -> sp
     carried = sp.expand(_tangent(family))
     # All that has the weights, a sum over features, is the one average.
     slopes = carried.coeff(Weight(1))
-    rest = sp.expand(carried - Weight(1) * slopes)
-    return rest.xreplace({SkipScale(1): SkipScale(l)}) + Weight(l) * average
+    remainder = sp.expand(carried - Weight(1) * slopes)
+    return remainder.xreplace({SkipScale(1): SkipScale(l)}) + Weight(l) * average
 
 
 def slope_square(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -193,7 +193,7 @@ def slope_square(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.E
 
 @lru_cache
 def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
-    """What a layer carries on of the tangent kernel, from its weights √(a/N) w_ij and √c b_i."""
+    """Tangent kernel carried on by a layer, from its weights √(a/N) w_ij and √c b_i."""
 
     def features(h: Any) -> tuple[Any, ...]:
         return family.features(sym.phi, h, sym.parameters(family, 0))

@@ -53,8 +53,8 @@ class TheoryPrinter(LatexPrinter):
         """N(0, K^(l)) for signals of one layer, N(0, K) for those of several."""
         layers = [_LAYER.search(str(v)) for v in variables]
         if not all(layers):
-            shown = K[0, 0] if K.shape == (1, 1) else K
-            return rf"\mathcal{{N}}\left(0, {self._print(shown)}\right)"
+            covariance = K[0, 0] if K.shape == (1, 1) else K
+            return rf"\mathcal{{N}}\left(0, {self._print(covariance)}\right)"
         names = {match.group(1) for match in layers if match}
         index = rf"^{{({names.pop()})}}" if len(names) == 1 else ""
         return rf"\mathcal{{N}}(0, K{index})"
@@ -77,9 +77,9 @@ class TheoryPrinter(LatexPrinter):
 
     def ordered_factors(self, expr: sp.Mul) -> tuple[sp.Expr, list[sp.Expr], list[sp.Expr]]:
         """The number of a product, its factors above the line and those below it."""
-        number, rest = expr.as_coeff_Mul()
+        number, factors = expr.as_coeff_Mul()
         above, below = [], []
-        for factor in sp.Mul.make_args(rest):
+        for factor in sp.Mul.make_args(factors):
             base, power = factor.as_base_exp()
             if power.is_Number and power.is_negative and factor.func is not sp.exp:
                 below.append(base**-power)
@@ -113,9 +113,9 @@ class TheoryPrinter(LatexPrinter):
     def _print_Add(self, expr: sp.Add, order: Any = None) -> str:
         text = ""
         for term in self.ordered_terms(expr):
-            shown = self._print(term)
-            joint = "" if not text else " " if shown.startswith("-") else " + "
-            text += joint + (f"- {shown[1:].lstrip()}" if shown.startswith("-") else shown)
+            printed = self._print(term)
+            joint = "" if not text else " " if printed.startswith("-") else " + "
+            text += joint + (f"- {printed[1:].lstrip()}" if printed.startswith("-") else printed)
         return text
 
     def _print_Mul(self, expr: sp.Mul) -> str:
@@ -132,8 +132,8 @@ class TheoryPrinter(LatexPrinter):
             over, under = (self.product(x, y, bracket=True) for x, y in ((above, p), (below, q)))
             return f"{sign}{over or '1'} / {under}"
         if above and _is_wide(self.product(above)):
-            rest = self.product(above, bracket=True)
-            return rf"{sign}\frac{{{p or 1}}}{{{self._folded(below, q)}}} {rest}"
+            numerator = self.product(above, bracket=True)
+            return rf"{sign}\frac{{{p or 1}}}{{{self._folded(below, q)}}} {numerator}"
         return rf"{sign}\frac{{{self._folded(above, p) or '1'}}}{{{self._folded(below, q)}}}"
 
     def _folded(self, factors: list[sp.Expr], first: str) -> str:
@@ -145,14 +145,14 @@ class TheoryPrinter(LatexPrinter):
 
     def product(self, factors: list[sp.Expr], first: str = "", bracket: bool = False) -> str:
         """Factors side by side, sums in brackets."""
-        shown = [first] if first else []
+        texts = [first] if first else []
         for factor in factors:
             text = self._print(factor)
             alone = len(factors) == 1 and not (first or bracket)
             if isinstance(factor, sp.Add) and not alone:
                 text = rf"\left({text}\right)"
-            shown.append(text)
-        return " ".join(shown)
+            texts.append(text)
+        return " ".join(texts)
 
     def _print_Derivative(self, expr: sp.Derivative) -> str:
         function, *counts = expr.args

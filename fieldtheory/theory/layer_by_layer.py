@@ -79,8 +79,8 @@ def response_propagator(n: Notation) -> sp.ImmutableMatrix:
 
 def growth(n: Notation, layer: int) -> sp.Expr:
     """r_l, or what it is where that is a product."""
-    found = n.short(generic.growth(layer, n.layers.family))
-    return Growth(layer) if found.is_Add else found
+    ratio = n.short(generic.growth(layer, n.layers.family))
+    return Growth(layer) if ratio.is_Add else ratio
 
 
 def short_action(n: Notation) -> Action:
@@ -113,17 +113,17 @@ def _action(n: Notation) -> Shown:
 
 
 def _saddle_point(n: Notation) -> Shown:
-    found = saddle_point(short_action(n))
+    solution = saddle_point(short_action(n))
     return [
-        Equation(_starred(field), _written(n, value)) for field, value in found.kernels.items()
+        Equation(_starred(field), _written(n, value)) for field, value in solution.kernels.items()
     ] + [vanishing_conjugates(n)]
 
 
 def _kernels(n: Notation) -> Shown:
     kernels = [n.settled(generic.kernel(l)).doit() for l in range(int(n.last) + 1)]
     pair = r"_{\alpha \beta}" if n.matrices else ""
-    shown = [_written(n, of_pair(kernel) if n.matrices else kernel) for kernel in kernels]
-    return [Equation(f"K^{{({l})}}{pair}", kernel) for l, kernel in enumerate(shown)]
+    expressions = [_written(n, of_pair(kernel) if n.matrices else kernel) for kernel in kernels]
+    return [Equation(f"K^{{({l})}}{pair}", kernel) for l, kernel in enumerate(expressions)]
 
 
 def _entrywise(

@@ -62,7 +62,7 @@ class Stationary(FieldQuantity, letter="C", star=True):
 
 
 class Own(Stationary, rank=SUM):
-    """What a layer itself adds to the tangent kernel, C*^(l), which stands last in a sum."""
+    """Contribution of a layer itself to the tangent kernel, C*^(l), which stands last in a sum."""
 
 
 class Conjugate(FieldQuantity, letter=r"\tilde{C}", rank=FIELD + 1):
@@ -90,7 +90,7 @@ class A(LayerQuantity, template="A_{{{0}, {1}}}", rank=SKIP):
 
     @classmethod
     def eval(cls, last: sp.Expr, first: sp.Expr) -> sp.Expr | None:
-        """What it is for layers that are numbers, if that is short."""
+        """Value for layers that are numbers, if it is short."""
         if not (last.is_Integer and first.is_Integer) or last > first + 1:
             return None
         return SkipScale(last) if last > first else sp.Integer(int(last == first))

@@ -112,7 +112,7 @@ class Array:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What is not broken, how deep it stands in brackets, and whether it goes on with a product."""
+    """Text that is not broken, its depth in brackets, and whether it goes on with a product."""
 
     text: str
     depth: float
@@ -278,16 +278,16 @@ def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") ->
     room = _USED * column - (_NUMBER if labels else 0)
     if labels:
         return _numbered(setter, blocks, room, labels)
-    shown = []
+    parts = []
     for block in blocks:
         if isinstance(block, Array):
             whole = _array(setter, block, room)
-            shown.append(whole.replace("&", "", 1) if whole else _table(setter, block, room))
+            parts.append(whole.replace("&", "", 1) if whole else _table(setter, block, room))
         elif block:
-            shown.append(_equations(setter, block, room))
-    if len(shown) == 1:
-        return shown[0]
-    return environment([f"&{text}" for text in shown])
+            parts.append(_equations(setter, block, room))
+    if len(parts) == 1:
+        return parts[0]
+    return environment([f"&{text}" for text in parts])
 
 
 def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -> str:
@@ -303,17 +303,17 @@ def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -
             rf"{lines[-1]} \label{{{name}}}",
         ]
 
-    shown = []
+    parts = []
     for block in filter(None, blocks):
         whole = _array(setter, block, room) if isinstance(block, Array) else None
         if whole:
-            shown.append(environment(labelled(block.left, [whole]), "align"))
+            parts.append(environment(labelled(block.left, [whole]), "align"))
             continue
         equations = block.entries() if isinstance(block, Array) else block
-        found = zip(equations, _block_lines(setter, equations, room), strict=True)
-        lines = [labelled(equation.left, own) for equation, own in found]
-        shown.append(environment(list(chain(*lines)), "align"))
-    return breakable(shown)
+        equation_lines = zip(equations, _block_lines(setter, equations, room), strict=True)
+        lines = [labelled(equation.left, own) for equation, own in equation_lines]
+        parts.append(environment(list(chain(*lines)), "align"))
+    return breakable(parts)
 
 
 def breakable(displays: Sequence[str]) -> str:
@@ -358,14 +358,14 @@ def _equations(setter: Setter, equations: Sequence[Equation], room: float) -> st
 def _block_lines(setter: Setter, equations: Sequence[Equation], room: float) -> list[list[str]]:
     """The lines of each equation; one alone that is too wide has its left side on a line."""
     left = max(width(e.left) for e in equations) + _RELATION
-    found = [list(_equation_lines(setter, e, room - left)) for e in equations]
-    widths = [width(line.split("&", 1)[1]) for line in chain(*found)]
-    if len(found) == 1 and max(widths[0] - _RELATION, *widths[1:], 0) > room - left:
+    lines = [list(_equation_lines(setter, e, room - left)) for e in equations]
+    widths = [width(line.split("&", 1)[1]) for line in chain(*lines)]
+    if len(lines) == 1 and max(widths[0] - _RELATION, *widths[1:], 0) > room - left:
         (only,) = equations
         _, *others = _equation_lines(setter, replace(only, left=""), room - _RELATION - _INDENT)
         first = setter.lines(only.right, room - _RELATION - _INDENT, room - 2 * _INDENT)[0]
-        found = [[f"&{only.left}", rf"&\quad {only.relation} {first}", *others]]
-    return found
+        lines = [[f"&{only.left}", rf"&\quad {only.relation} {first}", *others]]
+    return lines
 
 
 def _equation_lines(setter: Setter, equation: Equation, room: float) -> Iterator[str]:

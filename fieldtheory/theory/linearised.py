@@ -51,10 +51,10 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
     action = family_action(
         ResidualNetwork, depth, fixed={"branch_scale": SCALE, "skip_scale": sp.S.One}
     )
-    known = {sym.kernel(0): INPUT, sym.data_kernel(): INPUT}
+    initial = {sym.kernel(0): INPUT, sym.data_kernel(): INPUT}
     rows = saddle_point(action).kernels.values()
     linear = [row.replace(sym.phi, lambda h: SLOPE * h).doit() for row in rows]
-    return tuple(sp.expand(row.xreplace(known)) for row in linear)
+    return tuple(sp.expand(row.xreplace(initial)) for row in linear)
 
 
 @lru_cache
@@ -164,7 +164,7 @@ def saturation_formula(large_depth: bool = False) -> sp.Eq:
 
 @lru_cache
 def neglected_term() -> sp.Expr:
-    """What (67) adds to its large-depth form (68) at the next order, L^{-3/2}.
+    """Term that (67) adds to its large-depth form (68) at the next order, L^{-3/2}.
 
         ρ_(67) − ρ_(68) = (ln R)^{3/2} / (4 σ_w φ'(0)) L^{-3/2} + O(L^{-5/2})
         R = (σ²_w φ'(0)² (V/2)² + σ²_b) / (σ²_w φ'(0)² K^(0) + σ²_b)

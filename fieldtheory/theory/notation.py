@@ -101,11 +101,11 @@ def _index(layer: int | str) -> str:
 def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.Expr]:
     """The parameters of a layer by name: symbols, or squares of them for variances."""
     scales = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
-    found = dict(_NAMED)
+    named = dict(_NAMED)
     for name in family.layer_parameters:
-        found[name] = scales.get(name, sp.Symbol(f"{_upright(name)}_{{{layer}}}", real=True))
-    others = {f.name for f in fields(family)} - {*found, *LayeredNetwork.__annotations__}
-    return found | {name: sp.Symbol(_upright(name), real=True) for name in sorted(others)}
+        named[name] = scales.get(name, sp.Symbol(f"{_upright(name)}_{{{layer}}}", real=True))
+    others = {f.name for f in fields(family)} - {*named, *LayeredNetwork.__annotations__}
+    return named | {name: sp.Symbol(_upright(name), real=True) for name in sorted(others)}
 
 
 def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
@@ -113,14 +113,16 @@ def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
 
     ρ and γ without an index have one where it is the same for all layers.
     """
-    known, values = network.parameters, {}
+    numbers, values = network.parameters, {}
     for name, symbol in (("branch_scale", branch_scale()), ("skip_scale", skip_scale())):
-        if name in network.layer_parameters and len(set(known[name].tolist())) == 1:
-            values[symbol] = float(known[name][0])
+        if name in network.layer_parameters and len(set(numbers[name].tolist())) == 1:
+            values[symbol] = float(numbers[name][0])
     for layer in range(1, network.depth + 1):
         for name, expression in parameters(type(network), layer).items():
-            if name in known:
-                own = known[name][layer - 1] if name in network.layer_parameters else known[name]
+            if name in numbers:
+                own = (
+                    numbers[name][layer - 1] if name in network.layer_parameters else numbers[name]
+                )
                 symbol, power = expression.as_base_exp()
                 values[symbol] = float(own) ** (1 / int(power))
     return values

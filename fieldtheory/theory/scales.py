@@ -22,7 +22,7 @@ def chosen_scales(
     family: type[LayeredNetwork],
     depth: int,
     network: LayeredNetwork | None,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
@@ -34,7 +34,7 @@ def chosen_scales(
     network : LayeredNetwork or None
         Its scales say which ones are written: one symbol if a scale is the same for all layers,
         symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
-    given : mapping
+    values : mapping
         Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
         "per layer", or None for the default. Decimals become rationals.
 
@@ -57,14 +57,14 @@ def chosen_scales(
     >>> chosen_scales(ResidualNetwork, 2, net, {"branch_scale": None, "skip_scale": None})
     {'branch_scale': (\\rho_{1}, \\rho_{2}), 'skip_scale': (\\gamma, \\gamma)}
     """
-    found = {}
-    for name, value in given.items():
+    scales = {}
+    for name, value in values.items():
         if value is None and name not in family.layer_parameters:
             continue
         if name not in sym.parameters(family, 1):
             raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {value!r}")
-        found[name] = _of_layers(name, _default(name, network) if value is None else value, depth)
-    return found
+        scales[name] = _of_layers(name, _default(name, network) if value is None else value, depth)
+    return scales
 
 
 def require_scales(scales: Scales, network: LayeredNetwork) -> None:

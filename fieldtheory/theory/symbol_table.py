@@ -113,7 +113,7 @@ def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> d
         own = {s for s in value.free_symbols if s.name.startswith(r"\mathrm")}
         rows += [[s.name, f"the network's {name.replace('_', ' ')}"] for s in own]
     if document:
-        used = set(_symbols(" ".join("".join(found) for found in _MATH.findall(document))))
+        used = set(_symbols(" ".join("".join(formula) for formula in _MATH.findall(document))))
         rows = [[_used(symbols, used), meaning] for symbols, meaning in rows]
     return {symbols: meaning for symbols, meaning in rows if symbols}
 

@@ -32,7 +32,7 @@ Branch = Callable[[tuple[Any, ...], Callable[..., Any]], Any]
 
 
 class LayerTangent(NamedTuple):
-    """What a layer makes of the tangent kernel: Θ' = growth Θ + weights ⟨g(x, y)⟩ + biases."""
+    """Map of the tangent kernel by a layer: Θ' = growth Θ + weights ⟨g(x, y)⟩ + biases."""
 
     weights: sp.Expr
     biases: sp.Expr
@@ -56,8 +56,8 @@ def checked_parametrization(value: Any) -> str:
     'ntk'
     """
     plain = value.lower() if isinstance(value, str) else value
-    known = plain if plain in PARAMETRIZATIONS else value
-    return validation.choice("parametrization", known, PARAMETRIZATIONS)
+    normalised = plain if plain in PARAMETRIZATIONS else value
+    return validation.choice("parametrization", normalised, PARAMETRIZATIONS)
 
 
 def layer_tangent(
@@ -186,7 +186,7 @@ def family_tangent(
 def readin_tangent(
     weight_variance: Any, bias_variance: Any, parametrization: str = "ntk"
 ) -> tuple[sp.Expr, sp.Expr]:
-    """What the weights and the biases of the read-in add to Θ^(0), given K^(0).
+    """Contributions of the weights and the biases of the read-in to Θ^(0), given K^(0).
 
         K^(0) = σ²_w,in x·x'/d_in + σ²_b,in
 
@@ -231,8 +231,8 @@ def _over_signals(expr: sp.Expr) -> sp.Expr:
     names = {h: name for row, name in zip(_SIGNALS, (X, Y), strict=True) for h in row}
 
     def average(term: sp.Expr) -> sp.Expr:
-        constant, rest = term.as_independent(*names, X, Y, as_Add=False)
-        return constant * GaussianAverage(rest.xreplace(names), (X, Y), K)
+        constant, integrand = term.as_independent(*names, X, Y, as_Add=False)
+        return constant * GaussianAverage(integrand.xreplace(names), (X, Y), K)
 
     return sp.Add(*[average(term) for term in sp.Add.make_args(expr)])
 
@@ -240,9 +240,9 @@ def _over_signals(expr: sp.Expr) -> sp.Expr:
 def _collected(expr: sp.Expr) -> sp.Expr:
     """Terms with the same average together, their factors simplified."""
     averages = sorted(expr.atoms(GaussianAverage), key=sp.default_sort_key)
-    rest, terms = expr, []
+    remainder, terms = expr, []
     for node in averages:
         factor = expr.coeff(node)
-        rest -= sp.expand(factor * node)
+        remainder -= sp.expand(factor * node)
         terms.append(sp.simplify(factor) * node)
-    return sp.simplify(rest) + sp.Add(*terms)
+    return sp.simplify(remainder) + sp.Add(*terms)

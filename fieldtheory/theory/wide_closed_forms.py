@@ -79,9 +79,11 @@ def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
     put = dict(zip(SLOPES, map(sp.sympify, slopes), strict=True))
     if put[SLOPES[1]] == 0:
         return ClosedForm(sp.S.Zero, linear_covariance().subs(put), sp.oo, {})
-    found = riccati()
-    where = dict(zip((ALPHA, BETA, GAMMA), (c.subs(put) for c in found.coefficients), strict=True))
-    return ClosedForm(found.mean, found.variance.subs(put), found.explosion_time, where)
+    solution = riccati()
+    where = dict(
+        zip((ALPHA, BETA, GAMMA), (c.subs(put) for c in solution.coefficients), strict=True)
+    )
+    return ClosedForm(solution.mean, solution.variance.subs(put), solution.explosion_time, where)
 
 
 class Riccati(NamedTuple):

@@ -167,13 +167,13 @@ def _name(tokens: Iterator[str]) -> str:
     """The argument of a command as it stands."""
     if (first := next(tokens)) != "{":
         return first
-    found, depth = "", 1
+    text, depth = "", 1
     for token in tokens:
         depth += (token == "{") - (token == "}")
         if depth == 0:
             break
-        found += token
-    return found
+        text += token
+    return text
 
 
 def _rows(tokens: Iterator[str], size: float, end: str, gap: float = 0.0) -> float:

@@ -13,14 +13,14 @@ from fieldtheory import validation
 from fieldtheory.numerics import storage
 
 
-def identity(module: torch.nn.Module, optimiser: Any, *given: Any) -> str:
+def identity(module: torch.nn.Module, optimiser: Any, *settings: Any) -> str:
     """A hash of all that decides what a run gives: beginning, optimiser, data and settings."""
     groups = [{k: v for k, v in g.items() if k != "params"} for g in optimiser.param_groups]
-    found = hashlib.sha256(repr((type(optimiser).__name__, groups)).encode())
-    for value in (*module.state_dict().values(), *given):
+    hasher = hashlib.sha256(repr((type(optimiser).__name__, groups)).encode())
+    for value in (*module.state_dict().values(), *settings):
         array = validation.without_tensors(value)
-        found.update(array.tobytes() if isinstance(array, np.ndarray) else repr(value).encode())
-    return found.hexdigest()
+        hasher.update(array.tobytes() if isinstance(array, np.ndarray) else repr(value).encode())
+    return hasher.hexdigest()
 
 
 def write(path: Path, run: str, module: Any, optimiser: Any, *progress: Any) -> None:

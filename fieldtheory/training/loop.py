@@ -28,7 +28,7 @@ _FEW = 3
 
 @dataclass(frozen=True, eq=False)
 class TrainingHistory:
-    """What `train` records.
+    """Records of `train`.
 
     Attributes
     ----------
@@ -232,15 +232,15 @@ def _descend(optimiser: torch.optim.Optimizer, losses: torch.Tensor) -> torch.Te
 
 def _outputs(module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
     """The outputs ([n,] P, outputs), in float32 at least."""
-    found = module(x)
-    if found.shape == (len(x),):
-        found = found[:, None]
-    if found.ndim < 2 or found.shape[-2] != len(x):
+    outputs = module(x)
+    if outputs.shape == (len(x),):
+        outputs = outputs[:, None]
+    if outputs.ndim < 2 or outputs.shape[-2] != len(x):
         raise ValueError(
             "module must map X (P, ...) to (P,) or (P, outputs), "
-            f"got shape {tuple(found.shape)} for P = {len(x)}"
+            f"got shape {tuple(outputs.shape)} for P = {len(x)}"
         )
-    return found.to(torch.promote_types(found.dtype, torch.float32))
+    return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
 
 def _observed(
@@ -248,8 +248,8 @@ def _observed(
 ) -> dict[str, torch.Tensor]:
     """A record of what is observed, a copy, since parameters change in place."""
     with torch.no_grad():
-        found = observe(module) if observe else {}
-    arrays = {name: np.array(validation.without_tensors(value)) for name, value in found.items()}
+        observed = observe(module) if observe else {}
+    arrays = {name: np.array(validation.without_tensors(value)) for name, value in observed.items()}
     return {f"{_PREFIX}{name}": torch.from_numpy(array) for name, array in arrays.items()}
 
 
@@ -264,8 +264,8 @@ def _require_same(observed: Mapping[str, torch.Tensor], records: list[Any]) -> N
 
 def _names(record: Mapping[str, torch.Tensor]) -> str:
     """The observed quantities of a record, with their shapes."""
-    found = {name: tuple(v.shape) for name, v in sorted(record.items()) if name not in _OWN}
-    words = [f"{name.removeprefix(_PREFIX)} {shape}" for name, shape in found.items()]
+    shapes = {name: tuple(v.shape) for name, v in sorted(record.items()) if name not in _OWN}
+    words = [f"{name.removeprefix(_PREFIX)} {shape}" for name, shape in shapes.items()]
     return ", ".join(words) or "nothing"
 
 
@@ -300,7 +300,7 @@ def _data(
 
 
 def _taken(
-    module: torch.nn.Module, like: torch.Tensor, inputs: np.ndarray, given: np.dtype
+    module: torch.nn.Module, like: torch.Tensor, inputs: np.ndarray, dtype: np.dtype
 ) -> tuple[torch.Tensor, int]:
     """The inputs as real numbers or, of integers, as integers if the module takes these alone.
 
@@ -308,7 +308,7 @@ def _taken(
     """
     reasons: list[str] = []
     modes = [(part, part.training) for part in module.modules()]
-    kinds = [like.dtype, torch.int64] if given.kind in "iu" else [like.dtype]
+    kinds = [like.dtype, torch.int64] if dtype.kind in "iu" else [like.dtype]
     tensors = [torch.as_tensor(inputs, dtype=kind, device=like.device) for kind in kinds]
     if not np.array_equal(validation.without_tensors(tensors[0]), inputs):
         # Integers of more digits than the module has.
@@ -347,10 +347,10 @@ def _batches(
 
 def _history(records: list[dict[str, torch.Tensor]]) -> TrainingHistory:
     names = records[0] if records else _OWN
-    found = {name: np.array([record[name].numpy() for record in records]) for name in names}
-    steps, loss = found.pop("steps"), found.pop("loss")
+    arrays = {name: np.array([record[name].numpy() for record in records]) for name in names}
+    steps, loss = arrays.pop("steps"), arrays.pop("loss")
     return TrainingHistory(
-        steps, loss, {name.removeprefix(_PREFIX): values for name, values in found.items()}
+        steps, loss, {name.removeprefix(_PREFIX): values for name, values in arrays.items()}
     )
 
 

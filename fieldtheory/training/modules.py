@@ -41,8 +41,8 @@ class Affine(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """W x + b of the rows of x, ([n,] P, fan-in) -> ([n,] P, fan-out)."""
-        found = x @ (self.gains[0] * self.weight).mT
-        return found if self.bias is None else found + self.gains[1] * self.bias[..., None, :]
+        product = x @ (self.gains[0] * self.weight).mT
+        return product if self.bias is None else product + self.gains[1] * self.bias[..., None, :]
 
 
 class TorchNetwork(torch.nn.Module):

@@ -52,13 +52,13 @@ def torch_function(activation: Activation) -> Callable[[torch.Tensor], torch.Ten
     edges = [None, *map(float, pieces.points), None]
 
     def phi(h: torch.Tensor) -> torch.Tensor:
-        found = h
+        value = h
         for branch, (low, high) in zip(branches, pairwise(edges), strict=True):
             inside = branch(h if low is high else h.clamp(low, high))
             if not isinstance(inside, torch.Tensor):
                 inside = torch.full_like(h, inside)
-            found = inside if low is None else torch.where(h < low, found, inside)
-        return found
+            value = inside if low is None else torch.where(h < low, value, inside)
+        return value
 
     return phi
 

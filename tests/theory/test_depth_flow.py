@@ -94,5 +94,5 @@ def test_linearisation_of_an_entry():
     flow = depth_flow.entry_flow(2)
     assert len(flow.average) == len(flow.gain) == len(flow.moves) == 4
     tangent = flow.moves[-1] * flow.gain[0] * sym.WEIGHT**2
-    assert sp.expand(flow.moved[1]).coeff(flow.moves[-1]) * flow.moves[-1] == tangent
-    assert flow.moved[0].free_symbols.isdisjoint(flow.gain)
+    assert sp.expand(flow.changes[1]).coeff(flow.moves[-1]) * flow.moves[-1] == tangent
+    assert flow.changes[0].free_symbols.isdisjoint(flow.gain)

@@ -75,8 +75,8 @@ class Pieces:
     @property
     def as_written(self) -> bool:
         """Whether parts of the expression switch at breakpoints alone, all of them exact."""
-        known = set(self.points)
-        return known.issuperset(self.switching) and not any(map(_is_rounded, known))
+        points = set(self.points)
+        return points.issuperset(self.switching) and not any(map(_is_rounded, points))
 
     @property
     def slope(self) -> sp.Expr:
@@ -96,11 +96,11 @@ class Pieces:
     @cached_property
     def jumps(self) -> tuple[sp.Expr, ...]:
         """By how much the function jumps at every breakpoint; 0 where it is continuous."""
-        found = []
+        jumps = []
         for point, sides in zip(self.points, pairwise(self.branches), strict=True):
             below, above = (_limit(side, self.variable, point) for side in sides)
-            found.append(sp.S.Zero if _equal(below, above, 1.0) else above - below)
-        return tuple(found)
+            jumps.append(sp.S.Zero if _equal(below, above, 1.0) else above - below)
+        return tuple(jumps)
 
 
 @lru_cache(maxsize=2048)
@@ -140,8 +140,8 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     for low, high in pairwise([None, *common, None]):
         smooth = [part.at(_between(low, high)) for part in inner]
         switches = _switches(expression, smooth, variable)
-        found = _union(root for s in switches for root in _roots(s, variable, low, high))
-        for start, end in pairwise([low, *found, high]):
+        roots = _union(root for s in switches for root in _roots(s, variable, low, high))
+        for start, end in pairwise([low, *roots, high]):
             branch = _branch(expression, compared, smooth, variable, _between(start, end))
             if branches and _same(branches[-1], branch, variable, start):
                 branches[-1] = min(branches[-1], branch, key=sp.count_ops)
@@ -166,8 +166,8 @@ def canonical(expression: sp.Expr, variable: sp.Symbol) -> sp.Expr:
     >>> canonical(Max(0, h), h), canonical(Max(0, h) + Min(0, h), h)
     (Max(0, h), h)
     """
-    found = pieces_of(expression, variable)
-    return expression if found.points and found.as_written else found.expression
+    pieces = pieces_of(expression, variable)
+    return expression if pieces.points and pieces.as_written else pieces.expression
 
 
 def has_steps(expr: sp.Expr) -> bool:
@@ -176,7 +176,7 @@ def has_steps(expr: sp.Expr) -> bool:
 
 
 def break_points(expr: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    """Where an expression has kinks or jumps in one variable, sorted and real."""
+    """Points where an expression has kinks or jumps in one variable, sorted and real."""
     return list(pieces_of(expr, variable).points)
 
 
@@ -193,7 +193,7 @@ def pieces(expr: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
 
 def _compared(expression: Piecewise) -> list[Any]:
     """The relations in the conditions of a Piecewise."""
-    found = []
+    relations = []
     for _, condition in expression.args:
         atoms = condition.atoms(sp.core.relational.Relational)
         left = condition.xreplace(dict.fromkeys(atoms, sp.true))
@@ -201,25 +201,25 @@ def _compared(expression: Piecewise) -> list[Any]:
             raise ValueError(
                 f"conditions of a Piecewise must compare real numbers, got {condition}"
             )
-        found += sorted(atoms, key=sp.default_sort_key)
-    return found
+        relations += sorted(atoms, key=sp.default_sort_key)
+    return relations
 
 
 def _switches(expression: sp.Expr, smooth: list[sp.Expr], variable: sp.Symbol) -> list[sp.Expr]:
     """Functions at whose roots an expression of smooth arguments switches."""
     if isinstance(expression, Max | Min):
-        found = [a - b for i, a in enumerate(smooth) for b in smooth[:i]]
+        functions = [a - b for i, a in enumerate(smooth) for b in smooth[:i]]
     elif isinstance(expression, Piecewise):
-        found = smooth[len(expression.args) :]
+        functions = smooth[len(expression.args) :]
     elif isinstance(expression, Abs | sign | Heaviside):
-        found = smooth[:1]
+        functions = smooth[:1]
     else:
         return []
-    found = [function for function in found if function.has(variable)]
-    for function in found:
+    functions = [function for function in functions if function.has(variable)]
+    for function in functions:
         if function.free_symbols != {variable} or function.atoms(AppliedUndef):
             raise ValueError(f"cannot locate the kinks of {expression} in {variable}")
-    return found
+    return functions
 
 
 def _branch(
@@ -229,7 +229,7 @@ def _branch(
     variable: sp.Symbol,
     middle: sp.Expr,
 ) -> sp.Expr:
-    """What an expression of smooth arguments is around a point."""
+    """Form of an expression of smooth arguments around a point."""
     if isinstance(expression, Piecewise):
         values, sides = smooth[: len(expression.args)], smooth[len(expression.args) :]
         truth = {
@@ -281,13 +281,13 @@ def _is_rounded(point: sp.Expr) -> bool:
 
 def _union(points: Iterable[sp.Expr]) -> list[sp.Expr]:
     """Numbers sorted, of equal ones the simplest."""
-    found: list[sp.Expr] = []
+    distinct: list[sp.Expr] = []
     for point in sorted(set(points), key=_value):
-        if found and _close(_value(found[-1]), _value(point)):
-            found[-1] = min(found[-1], point, key=lambda p: (_is_rounded(p), p.count_ops()))
+        if distinct and _close(_value(distinct[-1]), _value(point)):
+            distinct[-1] = min(distinct[-1], point, key=lambda p: (_is_rounded(p), p.count_ops()))
         else:
-            found.append(point)
-    return found
+            distinct.append(point)
+    return distinct
 
 
 def _between(low: sp.Expr | None, high: sp.Expr | None) -> sp.Expr:
@@ -310,8 +310,8 @@ def _same(a: sp.Expr, b: sp.Expr, variable: sp.Symbol, point: sp.Expr) -> bool:
     if difference.free_symbols - {variable} or difference.atoms(AppliedUndef, DiracDelta):
         return difference.expand() == 0
     scale = max(1, abs(sp.Rational(float(point))))
-    for apart in _APART:
-        place = sp.Rational(float(point)) + apart * scale
+    for offset in _APART:
+        place = sp.Rational(float(point)) + offset * scale
         values = [f.subs(variable, place).evalf(_DIGITS) for f in (a, b)]
         if not all(value.is_Float or value.is_Rational for value in values):
             return difference.expand() == 0
@@ -339,13 +339,13 @@ def _limit(function: sp.Expr, variable: sp.Symbol, point: sp.Expr) -> sp.Expr:
 def _roots(
     function: sp.Expr, variable: sp.Symbol, low: sp.Expr | None, high: sp.Expr | None
 ) -> list[sp.Expr]:
-    """Where a smooth function changes its sign between two points."""
+    """Points between two others where a smooth function changes its sign."""
     start = -mpmath.inf if low is None else _value(low)
     end = mpmath.inf if high is None else _value(high)
-    found = _union(_all_roots(function, variable, low, high))
+    roots = _union(_all_roots(function, variable, low, high))
     return [
         root
-        for root in found
+        for root in roots
         if start < _value(root) < end
         and not (low is not None and _close(start, _value(root)))
         and not (high is not None and _close(end, _value(root)))
@@ -372,7 +372,7 @@ def _all_roots(
 
 def _polynomial_roots(polynomial: sp.Poly) -> list[sp.Expr]:
     try:
-        found = polynomial.real_roots()
+        roots = polynomial.real_roots()
     except NotImplementedError:
         # Coefficients with roots, or rounded ones.
         (x,) = polynomial.gens
@@ -380,10 +380,10 @@ def _polynomial_roots(polynomial: sp.Poly) -> list[sp.Expr]:
             b, a = (polynomial.coeff_monomial(x**n) for n in (0, 1))
             return [normal(-b / a)]
         if polynomial.degree() == 2:
-            found = [r for r in sp.roots(polynomial) if r.is_real]
+            roots = [r for r in sp.roots(polynomial) if r.is_real]
         else:
             return list(_sign_changes(polynomial.as_expr(), x))
-    return [normal(root) for root in found]
+    return [normal(root) for root in roots]
 
 
 def normal(point: sp.Expr) -> sp.Expr:
@@ -405,18 +405,18 @@ def _inverted(function: sp.Expr, variable: sp.Symbol) -> list[sp.Expr]:
     """Candidates for the roots of c + a f(b + … g(h)) by inverse functions."""
     values = [sp.S.Zero]
     while function != variable:
-        constant, rest = function.as_independent(variable, as_Add=True)
-        factor, rest = rest.as_independent(variable, as_Add=False)
+        constant, inner = function.as_independent(variable, as_Add=True)
+        factor, inner = inner.as_independent(variable, as_Add=False)
         values = [(value - constant) / factor for value in values]
-        if rest.is_Pow and rest.exp.is_Rational:
-            roots = [value ** (1 / rest.exp) for value in values if value.is_nonnegative]
+        if inner.is_Pow and inner.exp.is_Rational:
+            roots = [value ** (1 / inner.exp) for value in values if value.is_nonnegative]
             values = [side * root for root in roots for side in (1, -1)]
-            function = rest.base
-        elif type(rest) in _INVERSES:
-            values = [_INVERSES[type(rest)](value) for value in values]
-            function = rest.args[0]
-        elif rest == variable:
-            function = rest
+            function = inner.base
+        elif type(inner) in _INVERSES:
+            values = [_INVERSES[type(inner)](value) for value in values]
+            function = inner.args[0]
+        elif inner == variable:
+            function = inner
         else:
             return []
     return [normal(value) for value in values if value.is_number and value.is_real]
@@ -440,20 +440,20 @@ def _sign_changes(
     with np.errstate(all="ignore"):
         values = np.broadcast_to(np.asarray(compiled(grid), dtype=float), grid.shape)
     signs = np.where(np.isfinite(values), np.sign(values), 0.0)
-    known = np.flatnonzero(signs)
-    if np.count_nonzero(np.diff(signs[known])) > 2 * _MOST:
+    nonzero = np.flatnonzero(signs)
+    if np.count_nonzero(np.diff(signs[nonzero])) > 2 * _MOST:
         raise _too_many(function)
-    found = []
+    roots = []
     with mpmath.workdps(_WORKING):
-        for i, j in pairwise(known):
+        for i, j in pairwise(nonzero):
             if signs[i] == signs[j]:
                 continue
             root = _bisected(precise, mpmath.mpf(grid[i]), mpmath.mpf(grid[j]))
             if root is not None:
-                found.append(sp.Rational(str(mpmath.nstr(root, _DIGITS))))
-            if len(found) > _MOST:
+                roots.append(sp.Rational(str(mpmath.nstr(root, _DIGITS))))
+            if len(roots) > _MOST:
                 raise _too_many(function)
-    return tuple(found)
+    return tuple(roots)
 
 
 def _too_many(function: sp.Expr) -> ValueError:

@@ -39,9 +39,9 @@ def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndar
     with np.errstate(over="ignore", invalid="ignore"):
         (x_high, x_low), (y_high, y_low), (z_high, z_low) = map(_halves, (x, y, z))
         # What rounding left of the product and of the square, exactly (Dekker).
-        rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-        rest = rest - (((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low)
-    return np.maximum((product - square) + np.where(np.isfinite(rest), rest, 0.0), 0.0)
+        remainder = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+        remainder = remainder - (((z_high * z_high - square) + 2 * z_high * z_low) + z_low * z_low)
+    return np.maximum((product - square) + np.where(np.isfinite(remainder), remainder, 0.0), 0.0)
 
 
 def precise_determinant(K_xx: mpmath.mpf, K_yy: mpmath.mpf, K_xy: mpmath.mpf) -> mpmath.mpf:
@@ -75,13 +75,13 @@ def differences(xp: Any, determinant: Callable) -> dict[str, Callable]:
         return (K_xx - K_xy) + (K_yy - K_xy)
 
     def arcsine(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
-        found = xp.arctan2(K_xy, xp.sqrt(determinant(K_xx, K_yy, K_xy)))
-        return xp.where(xp.maximum(K_xx, K_yy) > 0, found, xp.pi / 2)
+        angle = xp.arctan2(K_xy, xp.sqrt(determinant(K_xx, K_yy, K_xy)))
+        return xp.where(xp.maximum(K_xx, K_yy) > 0, angle, xp.pi / 2)
 
     def angle_from_opposite(K_xx: Any, K_yy: Any, K_xy: Any) -> Any:
-        found = xp.arctan2(xp.sqrt(determinant(K_xx, K_yy, K_xy)), -xp.asarray(K_xy, dtype=float))
-        found = xp.where(xp.minimum(K_xx, K_yy) > 0, found, xp.pi / 2)
-        return xp.where(xp.maximum(K_xx, K_yy) > 0, found, xp.pi)
+        angle = xp.arctan2(xp.sqrt(determinant(K_xx, K_yy, K_xy)), -xp.asarray(K_xy, dtype=float))
+        angle = xp.where(xp.minimum(K_xx, K_yy) > 0, angle, xp.pi / 2)
+        return xp.where(xp.maximum(K_xx, K_yy) > 0, angle, xp.pi)
 
     named = (exponential_difference, difference_variance, arcsine, angle_from_opposite)
     return {"determinant": determinant} | {function.__name__: function for function in named}

@@ -22,8 +22,8 @@ def factored(F: sp.Expr) -> sp.Expr:
     (exp(h) - 1)**2
     """
     root = sp.Dummy(positive=True)
-    found = with_masks(F, lambda masked: sp.factor(masked.xreplace({sp.pi: root**2})))
-    return found.xreplace({root: sp.sqrt(sp.pi)})
+    factors = with_masks(F, lambda masked: sp.factor(masked.xreplace({sp.pi: root**2})))
+    return factors.xreplace({root: sp.sqrt(sp.pi)})
 
 
 def expanded(F: sp.Expr) -> sp.Expr:
@@ -78,8 +78,8 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
 
 def _by_primitive(F: sp.Expr) -> dict[sp.Expr, dict[sp.Expr, sp.Expr]]:
     """The exponentials e^{cu} of F and their numbers c, by u."""
-    found: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
+    numbers: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
     for e in F.atoms(sp.exp):
         content, primitive = e.exp.as_content_primitive()
-        found[primitive][e] = content
-    return found
+        numbers[primitive][e] = content
+    return numbers

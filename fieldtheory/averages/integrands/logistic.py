@@ -45,11 +45,13 @@ def without_overflow(F: sp.Expr) -> sp.Expr:
         # Powers of cosh come together.
         F = F.replace(sp.sinh, lambda u: sp.tanh(u) * sp.cosh(u))
     F = F.replace(lambda e: e.is_Pow, _inverse)
-    found = _with_ratios(F)
-    if found.has(sp.exp):
+    with_ratios = _with_ratios(F)
+    if with_ratios.has(sp.exp):
         # An exponential inside of a sum may belong to a ratio outside of it.
-        found = min(found, _with_ratios(expanded(F)), key=lambda E: len(E.atoms(sp.exp)))
-    return _factored(found)
+        with_ratios = min(
+            with_ratios, _with_ratios(expanded(F)), key=lambda E: len(E.atoms(sp.exp))
+        )
+    return _factored(with_ratios)
 
 
 def _with_ratios(F: sp.Expr) -> sp.Expr:
@@ -76,12 +78,12 @@ def _inverse(power: sp.Expr) -> sp.Expr:
     base, exponent = power.args
     if not (base.is_Add and base.has(sp.exp) and exponent.is_Integer and exponent.is_negative):
         return power
-    found = sp.S.One
+    product = sp.S.One
     for factor in sp.Mul.make_args(factored(base)):
         part, order = factor.as_base_exp()
         u = _exponent_of(part)
-        found *= factor**exponent if u is None else _EXPIT(-u) ** (-exponent * order)
-    return found
+        product *= factor**exponent if u is None else _EXPIT(-u) ** (-exponent * order)
+    return product
 
 
 def _product(product: sp.Expr) -> sp.Expr:

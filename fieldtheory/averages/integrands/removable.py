@@ -43,7 +43,7 @@ def has_quotient(F: sp.Expr, variable: sp.Expr) -> bool:
 
 
 def singular_points(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
-    """Where denominators vanish: at zero, and where linear ones do.
+    """Zeros of denominators: zero itself, and those of linear ones.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def _continued_at(
     point: sp.Expr, function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]
 ) -> Callable:
     if point != 0:
-        a, moved = float(point), F.subs(variables[0], variables[0] + point)
-        inner = _continued_at(sp.S.Zero, lambda h, *of: function(h + a, *of), moved, variables)
+        a, shifted = float(point), F.subs(variables[0], variables[0] + point)
+        inner = _continued_at(sp.S.Zero, lambda h, *of: function(h + a, *of), shifted, variables)
         return lambda h, *others: inner(np.asarray(h, dtype=float) - a, *others)
     on_circle = sp.lambdify(list(variables), F, modules=["scipy", "numpy"], cse=True)
     radius = _radius(function, on_circle, len(variables) - 1)
@@ -95,8 +95,8 @@ def _continued_at(
             values = np.array(np.broadcast_to(function(*arrays), arrays[0].shape), dtype=float)
         near = np.abs(arrays[0]) <= _WITHIN * radius
         if near.any():
-            x, *rest = (array[near] for array in arrays)
-            values[near] = _series(on_circle, radius, x, rest)
+            x, *parameters = (array[near] for array in arrays)
+            values[near] = _series(on_circle, radius, x, parameters)
         return values
 
     return everywhere
@@ -172,7 +172,7 @@ def _radius(function: Callable, on_circle: Callable, others: int) -> float | Non
             continue
         x = _WITHIN * radius * np.array([1.0, -1.0])
         with np.errstate(all="ignore"):
-            expected, found = function(x, *ones), _series(on_circle, radius, x, ones)
-        if (np.abs(found - expected) <= _ALLOWED * np.abs(expected).max()).all():
+            expected, continued = function(x, *ones), _series(on_circle, radius, x, ones)
+        if (np.abs(continued - expected) <= _ALLOWED * np.abs(expected).max()).all():
             return radius
     return None

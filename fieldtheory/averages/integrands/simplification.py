@@ -72,7 +72,7 @@ def _common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
     factor = sp.gcd(list(numbers)) if all(n.is_Rational for n in numbers) else sp.S.One
     if len(set(symbols)) == 1:
         factor *= symbols[0]
-    return factor, sp.Add(*[(c / factor) * rest for c, rest in split])
+    return factor, sp.Add(*[(c / factor) * remainder for c, remainder in split])
 
 
 def observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.Expr]:

@@ -109,9 +109,9 @@ def _without_rounding(singular: sp.Expr) -> list[sp.Expr]:
     """Terms with δ-functions but for those whose numbers add up to zero, at irrational points."""
     sums: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(_expand(singular)):
-        number, rest = term.as_independent(*term.free_symbols, as_Add=False)
-        sums[rest] = sums.get(rest, sp.S.Zero) + number
-    return [number * rest for rest, number in sums.items() if not _is_rounding(number)]
+        number, monomial = term.as_independent(*term.free_symbols, as_Add=False)
+        sums[monomial] = sums.get(monomial, sp.S.Zero) + number
+    return [number * monomial for monomial, number in sums.items() if not _is_rounding(number)]
 
 
 def _is_rounding(number: sp.Expr) -> bool:
@@ -129,15 +129,15 @@ def _resolve(expr: sp.Expr) -> sp.Expr:
     symbols = set().union(*(part.free_symbols for part in switching))
     for x in sorted(symbols, key=sp.default_sort_key):
         try:
-            found = pieces_of(expr, x)
+            pieces = pieces_of(expr, x)
         except ValueError:
             if len(symbols) == 1:
                 raise
             continue
-        if found.points:
-            return _step_sum([_resolve(branch) for branch in found.branches], found.points, x)
-        if found.branches[0] != expr:
-            return _resolve(found.branches[0])
+        if pieces.points:
+            return _step_sum([_resolve(branch) for branch in pieces.branches], pieces.points, x)
+        if pieces.branches[0] != expr:
+            return _resolve(pieces.branches[0])
     args = [_resolve(arg) for arg in expr.args]
     if isinstance(expr, Abs):
         return args[0] * (2 * _step(args[0]) - 1)
@@ -156,10 +156,10 @@ def _step(x: sp.Expr) -> sp.Expr:
         (variable,) = symbols
         if not _is_linear(x, variable):
             try:
-                found = pieces_of(Heaviside(x), variable)
+                pieces = pieces_of(Heaviside(x), variable)
             except ValueError:
                 return Heaviside(x)
-            return _step_sum(found.branches, found.points, variable)
+            return _step_sum(pieces.branches, pieces.points, variable)
         point = _root(x, variable)
         if not point.is_Rational or point.q > _LARGE:
             step = Heaviside(variable - point)
@@ -182,7 +182,7 @@ def _step_sum(branches: Sequence[sp.Expr], points: Sequence[sp.Expr], x: sp.Symb
 
 
 def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
-    """Where a linear step jumps, or None."""
+    """Place at which a linear step jumps, or None."""
     x = step.args[0]
     if x.free_symbols != {variable} or not _is_linear(x, variable):
         return None
@@ -220,18 +220,18 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
         variable = next((v for v in variables if argument.has(v)), None)
         if variable is None or order > 1:
             continue
-        rest = term / delta
-        if any(other.args[0].has(variable) for other in rest.atoms(DiracDelta)):
+        cofactor = term / delta
+        if any(other.args[0].has(variable) for other in cofactor.atoms(DiracDelta)):
             continue
         slope = argument.diff(variable)
         if slope.has(variable):
             continue
         point = -argument.subs(variable, 0) / slope
-        value = _value_at(rest, variable, point)
+        value = _value_at(cofactor, variable, point)
         if order == 0:
             term = value * delta
         else:
-            change = rest.diff(variable)
+            change = cofactor.diff(variable)
             if change.has(DiracDelta):
                 continue
             change = _value_at(change, variable, point) / slope
@@ -240,7 +240,7 @@ def _sift_term(term: sp.Expr, variables: Sequence[sp.Expr]) -> sp.Expr:
 
 
 def _value_at(factor: sp.Expr, variable: sp.Expr, point: sp.Expr) -> sp.Expr:
-    """What multiplies a δ-function, at its point; the limit from both sides where it is 0/0."""
+    """Factor of a δ-function at its point; the limit from both sides where it is 0/0."""
     value = factor.subs(variable, point)
     if not value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         return value

@@ -31,7 +31,7 @@ class AverageNode(sp.Expr):
 
     @property
     def functions(self) -> tuple[sp.Expr, ...]:
-        """What is averaged."""
+        """Functions under the average."""
         return self.args[:-2]
 
     @property
@@ -86,5 +86,5 @@ class AverageNode(sp.Expr):
         K = self.covariance
         if named is not None:
             return named(self.variables, K)
-        shown = K[0, 0] if K.shape == (1, 1) else K
-        return rf"\mathcal{{N}}\left(0, {printer._print(shown)}\right)"
+        covariance = K[0, 0] if K.shape == (1, 1) else K
+        return rf"\mathcal{{N}}\left(0, {printer._print(covariance)}\right)"

@@ -44,7 +44,7 @@ DENSITY = sp.Function("density")
 
 
 class Conditional(NamedTuple):
-    """How averages given a variable at the place of a δ-function are written.
+    """Notation of averages given a variable at the place of a δ-function.
 
     Parameters
     ----------
@@ -309,20 +309,20 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
     if len(inside) != 1:
         raise _NoClosedForm
     (i,) = inside
-    x, rest = variables[i], F / delta
+    x, cofactor = variables[i], F / delta
     slope = sp.diff(delta.args[0], x)
     if slope.has(x):
         raise _NoClosedForm
     if len(delta.args) > 1:
-        return _by_parts(delta, slope, rest, i, variables, K, conditional)
+        return _by_parts(delta, slope, cofactor, i, variables, K, conditional)
     point = -delta.args[0].subs(x, 0) / slope
     others = [j for j in range(len(variables)) if j != i]
     names = tuple(variables[j] for j in others)
     at_point = conditional.density(point, K[i, i]) / sp.Abs(slope)
     means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
-    rest = rest.subs(x, point).subs(means, simultaneous=True)
+    cofactor = cofactor.subs(x, point).subs(means, simultaneous=True)
     if not others:
-        return at_point * rest
+        return at_point * cofactor
     residual = sp.ImmutableMatrix(
         len(others),
         len(others),
@@ -332,17 +332,17 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
     )
     if residual.is_zero_matrix:
         # Parallel variables: both sides of a step count, δ-functions that meet diverge.
-        rest = rest.subs(dict.fromkeys(names, 0))
-        if rest.has(DiracDelta, sp.nan, sp.zoo):
+        cofactor = cofactor.subs(dict.fromkeys(names, 0))
+        if cofactor.has(DiracDelta, sp.nan, sp.zoo):
             raise _NoClosedForm
-        return _times(at_point, rest)
-    return _times(at_point, conditional.average(rest, names, residual))
+        return _times(at_point, cofactor)
+    return _times(at_point, conditional.average(cofactor, names, residual))
 
 
 def _by_parts(
     delta: sp.Expr,
     slope: sp.Expr,
-    rest: sp.Expr,
+    cofactor: sp.Expr,
     i: int,
     variables: tuple,
     K: sp.Matrix,
@@ -353,13 +353,15 @@ def _by_parts(
     This is the derivative of the density of h_i times ⟨G⟩ given h_i: finite where K is singular.
     """
     argument, order = delta.args
-    if any(s.has(variables[i]) for s in rest.atoms(Heaviside, DiracDelta)):
+    if any(s.has(variables[i]) for s in cofactor.atoms(Heaviside, DiracDelta)):
         raise _NoClosedForm
     lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
-    total = _average_terms(sift(variables[i] * lower * rest, variables), variables, K, conditional)
+    total = _average_terms(
+        sift(variables[i] * lower * cofactor, variables), variables, K, conditional
+    )
     total = _times(1 / K[i, i], total)
     for j, y in enumerate(variables):
-        change = sift(lower * first_derivative(rest, y), variables)
+        change = sift(lower * first_derivative(cofactor, y), variables)
         total -= _times(K[i, j] / K[i, i], _average_terms(change, variables, K, conditional))
     return _times(1 / slope, total)
 
@@ -377,7 +379,7 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     polynomial = _polynomial(exponent, variables)
     if polynomial is None or polynomial.total_degree() > 2:
         raise _NoClosedForm
-    rest = F / sp.Mul(*exponentials)
+    cofactor = F / sp.Mul(*exponentials)
     curvature = -sp.hessian(exponent, variables)
     at_zero = dict.fromkeys(variables, 0)
     slope = sp.Matrix([sp.diff(exponent, v).subs(at_zero) for v in variables])
@@ -387,17 +389,17 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
-        if rest.has(Heaviside) and any(value.has(sp.I) for value in shift):
+        if cofactor.has(Heaviside) and any(value.has(sp.I) for value in shift):
             # Steps are not analytic: no shift into the complex plane.
             raise _NoClosedForm
-        powers = _polynomial(rest, variables)
+        powers = _polynomial(cofactor, variables)
         if powers is not None and powers.total_degree() > _MAX_SHIFTED:
             raise _NoClosedForm
-        if _has_shifted_pair(rest, dict(zip(variables, shift, strict=True))):
+        if _has_shifted_pair(cofactor, dict(zip(variables, shift, strict=True))):
             raise _NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
-        rest = rest.subs(means, simultaneous=True)
-    return _times(prefactor, _sum(rest, variables, sp.ImmutableMatrix(tilted)))
+        cofactor = cofactor.subs(means, simultaneous=True)
+    return _times(prefactor, _sum(cofactor, variables, sp.ImmutableMatrix(tilted)))
 
 
 def _tilted_covariance(K: sp.Matrix, X: sp.Matrix) -> tuple[sp.Expr, sp.Matrix]:
@@ -424,11 +426,11 @@ def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
             raise _NoClosedForm
         if power == F:
             return sp.S.Zero if degree % 2 else sp.factorial2(degree - 1) * K[i, i] ** (degree / 2)
-        rest = F / x
+        cofactor = F / x
         total = sp.S.Zero
         for j, y in enumerate(variables):
             if K[i, j] != 0:
-                slope = sift(sp.expand(rest.diff(y)), variables)
+                slope = sift(sp.expand(cofactor.diff(y)), variables)
                 total += _times(K[i, j], _sum(slope, variables, K))
         return total
     return None

@@ -143,13 +143,13 @@ class ConnectedCorrelator(AverageNode):
     def doit(self, **hints: Any) -> sp.Expr:
         """The closed form where every average has one, else the node itself."""
         variables, K = self.variables, self.covariance
-        known: dict[sp.Expr, tuple] = {}
+        summands: dict[sp.Expr, tuple] = {}
 
         def terms(block: tuple) -> tuple:
             F = sp.Mul(*block)
-            if F not in known:
-                known[F] = sp.Add.make_args(GaussianAverage(F, variables, K).doit(**hints))
-            return known[F]
+            if F not in summands:
+                summands[F] = sp.Add.make_args(GaussianAverage(F, variables, K).doit(**hints))
+            return summands[F]
 
         total: list[sp.Expr] = []
         for weight, blocks in partitions(self.observables):

@@ -96,16 +96,16 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
         digits, previous = mpmath.mp.dps, None
         for factor in (2, 4, 8, 16, 32, 64):
             with mpmath.workdps(factor * digits):
-                found = compiled(*map(mpmath.mpf, values))
+                value = compiled(*map(mpmath.mpf, values))
                 # Zero is rounding until the last.
-                least = mpmath.mpf(10) ** (-digits) * abs(found)
+                least = mpmath.mpf(10) ** (-digits) * abs(value)
                 if (
                     previous is not None
-                    and abs(found - previous) <= least
-                    and (found or factor == 64)
+                    and abs(value - previous) <= least
+                    and (value or factor == 64)
                 ):
-                    return found
-            previous = found
+                    return value
+            previous = value
         raise PrecisionError(f"{form} did not reach {digits} digits at {values}")
 
     def in_float64(*values: float) -> float:
@@ -187,8 +187,8 @@ def _with_determinant(total: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.
         if not (shared == int(shared) and shared > 0):
             terms.append(term)
             continue
-        rest = term / (a * b) ** shared
-        terms += sp.Add.make_args(sp.expand(rest * (minor + c**2) ** shared))
+        cofactor = term / (a * b) ** shared
+        terms += sp.Add.make_args(sp.expand(cofactor * (minor + c**2) ** shared))
     combined = sp.Add(*terms).xreplace({mask: part for part, mask in masks.items()})
     return combined if sp.count_ops(combined) < sp.count_ops(total) else total
 
@@ -207,37 +207,37 @@ def _masked(e: sp.Expr, masks: dict[sp.Expr, sp.Expr]) -> sp.Expr:
 def _with_difference(exponent: sp.Expr, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> sp.Expr:
     """−k (a + b − 2c) and −k (a + b + 2c) by the variance of the difference or of the sum."""
     k = -exponent.coeff(a, 1)
-    rest = exponent + k * (a + b)
-    if k == 0 or rest.has(a, b):
+    remainder = exponent + k * (a + b)
+    if k == 0 or remainder.has(a, b):
         return exponent
     for sign in (1, -1):
-        if sp.expand(rest - 2 * k * sign * c) == 0:
+        if sp.expand(remainder - 2 * k * sign * c) == 0:
             return -k * difference_variance(a, b, sign * c)
     return exponent
 
 
 def _exponential_pairs(total: sp.Expr) -> sp.Expr:
     """α e^u − α e^v and α e^u + α e^v − 2α e^{(u+v)/2} by exponential differences."""
-    found = [entry for term in total.args if (entry := _as_exponential(term))]
-    for (p, u, alpha), (q, v, beta) in combinations(found, 2):
+    exponentials = [entry for term in total.args if (entry := _as_exponential(term))]
+    for (p, u, alpha), (q, v, beta) in combinations(exponentials, 2):
         gap = _expanded(u - v)
-        for r, w, gamma in found:
+        for r, w, gamma in exponentials:
             if alpha == beta == -gamma / 2 and _expanded(u + v - 2 * w) == 0:
                 return (
                     total - p - q - r + alpha * exponential_difference(u / 2, v / 2, gap / 2) ** 2
                 )
     pairs = [
         (p + q, u, v, _expanded(u - v), alpha)
-        for (p, u, alpha), (q, v, beta) in combinations(found, 2)
+        for (p, u, alpha), (q, v, beta) in combinations(exponentials, 2)
         if alpha == -beta
     ]
     if not pairs:
         return total
     # Exponents that differ by the covariance alone are the closest.
     terms, u, v, gap, alpha = min(pairs, key=lambda pair: len(sp.Add.make_args(pair[3])))
-    rest = total - terms
-    rest = _exponential_pairs(rest) if rest.is_Add else rest
-    return rest + alpha * exponential_difference(u, v, gap)
+    remainder = total - terms
+    remainder = _exponential_pairs(remainder) if remainder.is_Add else remainder
+    return remainder + alpha * exponential_difference(u, v, gap)
 
 
 def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
@@ -274,9 +274,9 @@ def _tails(total: sp.Expr) -> sp.Expr:
         factor, (u,) = term / factors[0], factors[0].args
         for sign in (1, -1):
             if sign * factor in total.args:
-                rest = total - term - sign * factor
-                rest = _tails(rest) if rest.is_Add else rest
-                return rest + sign * factor * complement(-sign * u)
+                remainder = total - term - sign * factor
+                remainder = _tails(remainder) if remainder.is_Add else remainder
+                return remainder + sign * factor * complement(-sign * u)
     return total
 
 

@@ -133,8 +133,8 @@ def _curvature(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """∂_x ∂_y F; factors that do not depend on x stay factors of ∂_x² F."""
     if x != y:
         return second_derivative(F, x, y)
-    factor, rest = F.as_independent(x, as_Add=False)
-    return factor * second_derivative(rest, x, x)
+    factor, cofactor = F.as_independent(x, as_Add=False)
+    return factor * second_derivative(cofactor, x, x)
 
 
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
@@ -156,10 +156,10 @@ def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     F, variables, K = node.args
 
     def average(*args: Any) -> sp.Expr:
-        found = GaussianAverage(*args)
+        expression = GaussianAverage(*args)
         if doit:
-            return found.doit()
-        return found.replace(
+            return expression.doit()
+        return expression.replace(
             lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
         )
 

@@ -65,8 +65,10 @@ def relative(e: sp.Expr) -> float:
         return sum(errors) + len(errors) - 1
     if e.is_Pow and e.exp.is_number:
         return abs(float(e.exp)) * errors[0] + 1
-    known = _CONDITIONS.get(e.func, inf)
-    return known * sum(errors) + _INSIDE if sum(errors) else (_INSIDE if known < inf else inf)
+    condition = _CONDITIONS.get(e.func, inf)
+    return (
+        condition * sum(errors) + _INSIDE if sum(errors) else (_INSIDE if condition < inf else inf)
+    )
 
 
 def _sign(e: sp.Expr) -> int | None:
@@ -197,8 +199,8 @@ class Guarded:
         """Values and their errors."""
         count = len(self.forms)
         with np.errstate(all="ignore"):
-            found = self._function(*K)
-        return found[:count], found[count:] or [0.0] * count
+            values = self._function(*K)
+        return values[:count], values[count:] or [0.0] * count
 
 
 @dataclass(frozen=True)

@@ -93,11 +93,11 @@ def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:
 
     def one(*terms: sp.Expr) -> sp.Expr:
         total = sp.Add(*terms)
-        found = _sum_at_zero(total)
-        if found is None:
+        function = _sum_at_zero(total)
+        if function is None:
             return total
         name = f"sum_at_zero_{len(functions)}"
-        functions[name] = found
+        functions[name] = function
         (x,) = total.free_symbols
         return sp.Function(name)(x)
 
@@ -185,12 +185,12 @@ def _is_long_power(expr: sp.Expr) -> bool:
 
 
 def _by_products(base: Any, exponent: int) -> Any:
-    power, rest, square = base ** (exponent % 2), abs(exponent) // 2, base
-    while rest:
+    power, remaining, square = base ** (exponent % 2), abs(exponent) // 2, base
+    while remaining:
         square = square * square
-        if rest % 2:
+        if remaining % 2:
             power = power * square
-        rest //= 2
+        remaining //= 2
     return 1 / power if exponent < 0 else power
 
 
@@ -206,7 +206,7 @@ def _small_differences(F: sp.Expr) -> sp.Expr:
 
 
 def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
-    """Where F is not smooth in a variable."""
+    """Points where F is not smooth in a variable."""
     return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
 
 
@@ -217,8 +217,8 @@ def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
     """
     total = sp.Add(*terms)
     for term in terms:
-        coefficient, rest = term.as_coeff_Mul()
-        base, power = rest.as_base_exp()
+        coefficient, factor = term.as_coeff_Mul()
+        base, power = factor.as_base_exp()
         if not isinstance(base, sp.tanh | sp.erf) or power not in (1, 2):
             continue
         (u,) = base.args
@@ -251,6 +251,6 @@ def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
     >>> function_of(sp.Max(0, h - 1), h).kinks.tolist()
     [1.0]
     """
-    found = pieces_of(expression, variable)
-    value, slope = (vectorised([variable], F) for F in (expression, found.slope))
-    return Function(value, slope, tuple(map(float, found.points)))
+    pieces = pieces_of(expression, variable)
+    value, slope = (vectorised([variable], F) for F in (expression, pieces.slope))
+    return Function(value, slope, tuple(map(float, pieces.points)))

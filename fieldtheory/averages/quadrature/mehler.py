@@ -78,9 +78,9 @@ class Series:
         wrong = np.abs(f) * g_noise + np.abs(g) * f_noise
         noise = np.stack([np.einsum("mn,mn->m", wrong, np.abs(p)) for p in (power, below)])
         f_rest, g_rest = _rest(f, f_square), _rest(g, g_square)
-        rest = np.sqrt(f_rest) * np.sqrt(g_rest)
+        remainder = np.sqrt(f_rest) * np.sqrt(g_rest)
         smooth = self.smooth(a, b)
-        left = np.where(rest > 0, largest_powers(self.order, c, smooth), 0.0) * rest
+        left = np.where(remainder > 0, largest_powers(self.order, c, smooth), 0.0) * remainder
         smooth &= falls_off(f, f_square) & falls_off(g, g_square)
         last = np.abs(f[:, -_LAST:]).max(axis=1) * np.abs(g[:, -_LAST:]).max(axis=1)
         left = np.where(smooth, np.minimum(left, left_out(self.order, c) * last), left)

@@ -53,13 +53,13 @@ class NestedPanels:
         self.rtol = max(rtol, _FINEST)
 
     def __call__(
-        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray | None = None
+        self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, means: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The averages of pairs (m,) with 1 − c = ``apart``.
+        """The averages of pairs (m,) with 1 − c = ``gap``.
 
         Parameters
         ----------
-        a, b, apart : ndarray, shape (m,)
+        a, b, gap : ndarray, shape (m,)
         means : ndarray, shape (2, m), optional
             What is subtracted from φ and ψ, but from odd ones: means give connected averages.
 
@@ -69,13 +69,13 @@ class NestedPanels:
             The sizes are integrals of the moduli, without δ-functions.
         """
         roots = np.sqrt(np.array([a, b]))
-        alpha, beta = np.sqrt(1 - apart / 2), np.sqrt(apart / 2)
+        alpha, beta = np.sqrt(1 - gap / 2), np.sqrt(gap / 2)
         means = np.zeros((2, len(a))) if means is None else np.array(means)
         means[[self.first.parity == -1, self.second.parity == -1]] = 0.0
         x, y = ([root * alpha, root * beta, mean] for root, mean in zip(roots, means, strict=True))
         y[1] = -y[1]
         lines = np.stack([*x, *y])
-        found = np.full((3, 4, len(a)), np.nan)
+        averages = np.full((3, 4, len(a)), np.nan)
         rows = slice(None if self.slopes else 1)
         # Averages are relative to √(⟨φ²⟩⟨ψ²⟩), and so is what lies beyond the end of the panels.
         extents = self.first.extent(roots[0]) ** 2 + self.second.extent(roots[1]) ** 2
@@ -85,10 +85,10 @@ class NestedPanels:
         for each in np.unique(power):
             some = power == each
             end = float(ends[some].max())
-            found[:, rows, some] = self._over_v(lines[:, some], end * 2.0**each, end)
+            averages[:, rows, some] = self._over_v(lines[:, some], end * 2.0**each, end)
         if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
-            found[0, 1:] += self.of_jumps(a, b, apart, means)
-        return found[0], found[1], found[2]
+            averages[0, 1:] += self.of_jumps(a, b, gap, means)
+        return averages[0], averages[1], averages[2]
 
     def _over_v(self, lines: np.ndarray, reach: float, end: float) -> np.ndarray:
         """Values, errors and sizes, shape (3, kinds, m), of u and v up to an end."""
@@ -139,9 +139,9 @@ class NestedPanels:
         one, two = (_breakpoints(*each) for each in edges)
         with np.errstate(divide="ignore", invalid="ignore"):
             x, y = one[:, :, None, None] / lines[0], two[:, None, :, None] / lines[3]
-            apart = lines[1] / lines[0] - lines[4] / lines[3]
-            meeting = ((x[0] - y[0]) / apart).reshape(-1, lines.shape[1])
-            near = (np.minimum(x[1], y[1]) / apart).reshape(-1, lines.shape[1])
+            difference = lines[1] / lines[0] - lines[4] / lines[3]
+            meeting = ((x[0] - y[0]) / difference).reshape(-1, lines.shape[1])
+            near = (np.minimum(x[1], y[1]) / difference).reshape(-1, lines.shape[1])
             ends = np.concatenate([meeting, meeting - near, meeting + near])
         ends = np.nan_to_num(np.clip(ends, -end, end), nan=0.0)
         fixed = np.repeat(end * _FIRST[:, None], lines.shape[1], axis=1)
@@ -176,14 +176,14 @@ class NestedPanels:
         return np.stack([values, error_of(tails[..., None], size), size])
 
     def of_jumps(
-        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, means: np.ndarray
+        self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
-        """What δ-functions of φ' and ψ' add to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m).
+        """Contributions of δ-functions of φ' and ψ' to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m).
 
         Given x = p at a jump, y is Gaussian; two jumps give the joint density.
         """
-        found, c = np.zeros((3, len(a))), 1 - apart
-        deviation = np.sqrt(apart * (1 + c))
+        contributions, c = np.zeros((3, len(a))), 1 - gap
+        deviation = np.sqrt(gap * (1 + c))
         sides = (
             (self.first, self.second, a, b, means[1], 1),
             (self.second, self.first, b, a, means[0], 2),
@@ -194,8 +194,8 @@ class NestedPanels:
                     density = jump * np.exp(-(place**2) / (2 * K)) * DENSITY / np.sqrt(K)
                     about, spread = c * np.sqrt(L / K) * place, np.sqrt(L) * deviation
                     values, slopes = averages_about([other, other.slope], about, spread)[0]
-                    found[0] += density * slopes
-                    found[row] += density * place * (values - mean)
+                    contributions[0] += density * slopes
+                    contributions[row] += density * place * (values - mean)
         for p, one in zip(self.first.kinks, self.first.jumps, strict=True):
             for q, two in zip(self.second.kinks, self.second.jumps, strict=True):
                 if one * two:
@@ -204,8 +204,8 @@ class NestedPanels:
                         power = x * y / (1 + c) + (x - y) ** 2 / (2 * deviation**2)
                         power = np.where((x == y) & (deviation == 0), x * y / 2, power)
                         both = np.exp(-power) / (2 * np.pi * np.sqrt(a) * np.sqrt(b) * deviation)
-                    found[0] += one * two * np.where((deviation == 0) & (x != y), 0.0, both)
-        return found
+                    contributions[0] += one * two * np.where((deviation == 0) & (x != y), 0.0, both)
+        return contributions
 
 
 def _breakpoints(edges: np.ndarray, widths: np.ndarray) -> np.ndarray:

@@ -154,8 +154,8 @@ class Coefficients:
                 values[some[rows]], errors[some[rows]] = shares[rows] @ table[0], table[1]
                 continue
             for variance in np.unique(K[some[rows]]):
-                found = integrated(self.function, float(variance), self.order)
-                values[K == variance], errors[K == variance] = found
+                integrals = integrated(self.function, float(variance), self.order)
+                values[K == variance], errors[K == variance] = integrals
         return values, errors
 
     def _table(self, power: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -79,9 +79,9 @@ class PairTables:
 
         Cells are made of which so ``many`` pairs have been asked for.
         """
-        found, parity = np.full((2, len(a)), np.nan), self.function.parity
+        averages, parity = np.full((2, len(a)), np.nan), self.function.parity
         if many == np.inf and not any(key[2] for key in self._cells) and (a != b).all():
-            return found
+            return averages
         P, E, kappa = _independent(a, b, np.abs(t) if parity else t)
         with np.errstate(all="ignore"):
             root = np.sqrt(a) * np.sqrt(b)
@@ -93,7 +93,7 @@ class PairTables:
             inside &= (ranges == 0) | ((P > E) & (ranges < len(_RANGES)))
         (some,) = np.nonzero(inside)
         if not len(some):
-            return found
+            return averages
         keys = np.stack([*corner[:, some], ranges[some]]).astype(int)
         order = np.lexsort(keys)
         some, keys = some[order], keys[:, order]
@@ -105,9 +105,9 @@ class PairTables:
             cell = self._cell(key, int(end - start), many)
             if cell is not None:
                 share = kappa[part] / (_farthest(key) or 1.0)
-                found[:, some[part]] = _series(cell, x[0][:, part], x[1][:, part], share)
-        found[1] *= 2 / (P + E)
-        return found * np.where(t < 0, [[parity], [-parity]], 1) if parity else found
+                averages[:, some[part]] = _series(cell, x[0][:, part], x[1][:, part], share)
+        averages[1] *= 2 / (P + E)
+        return averages * np.where(t < 0, [[parity], [-parity]], 1) if parity else averages
 
     def _cell(self, key: tuple[int, int, int], count: int, many: float) -> np.ndarray | None:
         """Chebyshev coefficients (2, κ², ln P, ln E) of ⟨φφ⟩ and (P + E)⟨φ'φ'⟩/2, or None."""
@@ -144,17 +144,17 @@ class PairTables:
 
     def _at(self, P: np.ndarray, E: np.ndarray, kappa: float) -> np.ndarray:
         """⟨φφ⟩ and (P + E)⟨φ'φ'⟩/2 at all P and E and one κ, shape (2, P, E)."""
-        found = self._averages(P, E, kappa)
+        averages = self._averages(P, E, kappa)
         P = P[:, None]
         if len(self.function.jumping):
             nested = NestedPanels(self.function, self.function, self.error)
             a, b = (((1 + s * kappa) ** 2 * P + E) / 2 for s in (1, -1))
             root = np.sqrt(a * b)
-            apart = P * E / (root * (root + ((1 - kappa**2) * P - E) / 2))
-            of_jumps = nested.of_jumps(a.ravel(), b.ravel(), apart.ravel(), np.zeros((2, a.size)))
-            found[1] += of_jumps[0].reshape(a.shape)
-        found[1] *= (P + E) / 2
-        return found
+            gap = P * E / (root * (root + ((1 - kappa**2) * P - E) / 2))
+            of_jumps = nested.of_jumps(a.ravel(), b.ravel(), gap.ravel(), np.zeros((2, a.size)))
+            averages[1] += of_jumps[0].reshape(a.shape)
+        averages[1] *= (P + E) / 2
+        return averages
 
     def _averages(self, P: np.ndarray, E: np.ndarray, kappa: float) -> np.ndarray:
         """⟨φφ⟩ and ⟨φ'φ'⟩ without δ-functions at all P and E, shape (2, P, E)."""
@@ -213,13 +213,13 @@ class PairTables:
         rows = np.stack([phi(x) * phi(y), slope(x) * slope(y)])
         rows *= half[:, None] * WEIGHTS * (scale / np.sqrt(np.pi))
         rows = np.concatenate([rows, np.abs(rows)]).reshape(4, -1)
-        found, flat = np.empty((4, len(P), len(e))), -(m.ravel() ** 2)
+        averages, flat = np.empty((4, len(P), len(e))), -(m.ravel() ** 2)
         cuts = np.searchsorted(line, np.arange(len(e) + 1)) * ORDER
         for i in range(len(e)):
             part = slice(cuts[i], cuts[i + 1])
             gauss = np.exp(flat[part] / P[:, None]) / np.sqrt(P)[:, None]
-            found[:, :, i] = rows[:, part] @ gauss.T
-        return found
+            averages[:, :, i] = rows[:, part] @ gauss.T
+        return averages
 
 
 def _independent(

@@ -196,13 +196,13 @@ class Function:
             z = np.where(np.abs(z) <= _FARTHEST, z, 0.0)
             size = np.log(np.abs(self.value(mean + deviation * z)))
         size[~np.isfinite(size)] = -np.inf
-        found = np.zeros(len(z))
+        extents = np.zeros(len(z))
         for power in (1, 2):
             weight = power * size - z**2 / 2
             top = weight.max(axis=1, keepdims=True)
             counts = (weight >= top - share) & (top > -np.inf)
-            found = np.maximum(found, np.where(counts, np.abs(z), 0.0).max(axis=1))
-        return found + _STEP
+            extents = np.maximum(extents, np.where(counts, np.abs(z), 0.0).max(axis=1))
+        return extents + _STEP
 
     @cached_property
     def slope(self) -> Function:
@@ -290,8 +290,8 @@ def _of_arrays(value: Callable) -> Callable:
 
     def everywhere(h: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            found = np.asarray(value(h), dtype=float)
-        return found if found.shape == np.shape(h) else np.broadcast_to(found, np.shape(h))
+            values = np.asarray(value(h), dtype=float)
+        return values if values.shape == np.shape(h) else np.broadcast_to(values, np.shape(h))
 
     return everywhere
 

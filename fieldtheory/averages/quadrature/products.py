@@ -75,12 +75,12 @@ def _pivoted(K: np.ndarray) -> tuple[list[int], np.ndarray]:
     order: list[int] = []
     columns: list[np.ndarray] = []
     while len(order) < len(K):
-        rest = np.diag(left).copy()
-        rest[order] = -np.inf
-        pivot = int(np.argmax(rest))
-        if rest[pivot] <= _SINGULAR * K[pivot, pivot]:
+        variances = np.diag(left).copy()
+        variances[order] = -np.inf
+        pivot = int(np.argmax(variances))
+        if variances[pivot] <= _SINGULAR * K[pivot, pivot]:
             break
-        column = left[:, pivot] / np.sqrt(rest[pivot])
+        column = left[:, pivot] / np.sqrt(variances[pivot])
         column[order] = 0.0
         left = left - np.outer(column, column)
         columns.append(column)
@@ -136,10 +136,10 @@ def _line(
     j, count = z.shape
     edges = [np.broadcast_to(np.linspace(-_END, _END, _PANELS + 1), (count, _PANELS + 1))]
     for function, spread, row in zip(functions, spreads, L, strict=True):
-        slope, rest = row[j], np.hypot(np.linalg.norm(row[j + 1 :]), spread)
-        if len(function.kinks) and abs(slope) > rest:
+        slope, width = row[j], np.hypot(np.linalg.norm(row[j + 1 :]), spread)
+        if len(function.kinks) and abs(slope) > width:
             at = (function.kinks - (row[:j] @ z)[:, None]) / slope
-            around = _SMOOTHED * (rest / abs(slope)) if rest else np.zeros(1)
+            around = _SMOOTHED * (width / abs(slope)) if width else np.zeros(1)
             edges.append((at[..., None] + around).reshape(count, -1))
     ends = np.sort(np.clip(np.concatenate(edges, axis=1), -_END, _END), axis=1)
     x, w = legendre(nodes)

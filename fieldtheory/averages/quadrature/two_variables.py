@@ -91,46 +91,46 @@ class PairAverages:
         a, b, t = (np.array(v, dtype=float).ravel() for v in np.broadcast_arrays(a, b, t))
         t = np.where((a == 0) & (b == 0), _VANISHING, t)
         a, b = (np.where(K == 0, _VANISHING, K) for K in (a, b))
-        apart = one_minus_correlation(a, b, t)
-        c = np.where(apart < 0.5, np.sign(t) * (1 - apart), t / (np.sqrt(a) * np.sqrt(b)))
-        values, errors = self._of(a, b, c, apart, rtol)
+        gap = one_minus_correlation(a, b, t)
+        c = np.where(gap < 0.5, np.sign(t) * (1 - gap), t / (np.sqrt(a) * np.sqrt(b)))
+        values, errors = self._of(a, b, c, gap, rtol)
         return Pairs(*values), Pairs(*errors)
 
     def at_angles(
         self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
     ) -> Pairs:
         """The averages of pairs (m,) whose correlations are cosines of angles, all small ones."""
-        apart = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
-        return Pairs(*self._of(a, b, np.cos(angles), apart, rtol)[0])
+        gap = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
+        return Pairs(*self._of(a, b, np.cos(angles), gap, rtol)[0])
 
     def _of(
-        self, a: np.ndarray, b: np.ndarray, c: np.ndarray, apart: np.ndarray, rtol: float
+        self, a: np.ndarray, b: np.ndarray, c: np.ndarray, gap: np.ndarray, rtol: float
     ) -> np.ndarray:
         values, errors, sizes = np.zeros((3, 4, len(a)))
         kinds = 4 if self.slopes else 1
         left, reached = np.arange(len(a)), np.zeros(len(a))
         for series in self.series:
             smooth = series.smooth(a[left], b[left])
-            some = left[
-                _may_converge(series.order, apart[left], smooth & (reached[left] < _NEARLY))
-            ]
+            some = left[_may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))]
             if series.order == ORDERS[-1]:
                 self._left += len(some)
                 some = some[: len(some) * (self._left >= _MANY)]
             if len(some):
-                found = series(a[some], b[some], c[some], self.connected)
+                estimates = series(a[some], b[some], c[some], self.connected)
                 with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                    share = np.nan_to_num((found[1] / found[2])[:kinds], nan=0.0).max(axis=0)
+                    share = np.nan_to_num((estimates[1] / estimates[2])[:kinds], nan=0.0).max(
+                        axis=0
+                    )
                 good = share <= _SHARE * rtol
-                for row, new in zip((values, errors, sizes), found, strict=True):
+                for row, new in zip((values, errors, sizes), estimates, strict=True):
                     row[:, some[good]] = new[:, good]
                 reached[some] = share
                 left = np.setdiff1d(left, some[good])
         for sign in (1, -1):
             some = left[np.where(c[left] < 0, -1, 1) == sign]
             if len(some):
-                found = self._nested(a[some], b[some], apart[some], sign, rtol)
-                values[:, some], errors[:, some], sizes[:, some] = found
+                estimates = self._nested(a[some], b[some], gap[some], sign, rtol)
+                values[:, some], errors[:, some], sizes[:, some] = estimates
         errors += _ROUNDING * sizes
         missed = (errors > rtol * sizes) | np.isnan(values)
         if missed[:kinds].any():
@@ -139,22 +139,22 @@ class PairAverages:
                 worst = int(np.argmax(np.where(np.isnan(relative), np.inf, relative)))
             raise QuadratureError(
                 f"an average at variances {a[worst]:.6g} and {b[worst]:.6g} and 1 - |c| = "
-                f"{apart[worst]:.3g} did not reach the relative tolerance {rtol:g}; ask for a "
+                f"{gap[worst]:.3g} did not reach the relative tolerance {rtol:g}; ask for a "
                 "larger one (rtol=)"
             )
         return np.stack([values, errors])
 
     def _nested(
-        self, a: np.ndarray, b: np.ndarray, apart: np.ndarray, sign: int, rtol: float
+        self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, sign: int, rtol: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Averages by nested panels of x and sign · y, with derivatives at fixed covariances."""
         second = self.second if sign > 0 else self.second.reflected
         f, g = self.series[0].first(a)[0], self.series[0].second(b)[0]
         means = np.stack([f[:, 0], g[:, 0]]) if self.connected else None
         panels = NestedPanels(self.first, second, rtol, self.slopes)
-        values, errors, sizes = panels(a, b, apart, means)
+        values, errors, sizes = panels(a, b, gap, means)
         values[1] *= sign
-        t = sign * (1 - apart) * np.sqrt(a) * np.sqrt(b)
+        t = sign * (1 - gap) * np.sqrt(a) * np.sqrt(b)
         with np.errstate(invalid="ignore"):
             for row, K in ((2, a), (3, b)):
                 # At a fixed correlation variances are scales: K ∂/∂K = ⟨xφ'ψ⟩/2 − t/2 ∂/∂t.
@@ -169,10 +169,10 @@ class PairAverages:
         return values, errors, sizes
 
 
-def _may_converge(order: int, apart: np.ndarray, nearly: np.ndarray) -> np.ndarray:
+def _may_converge(order: int, gap: np.ndarray, nearly: np.ndarray) -> np.ndarray:
     """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
     with np.errstate(divide="ignore"):
-        small = order * np.log1p(-np.minimum(apart, 1.0)) < np.log(1e-14)
+        small = order * np.log1p(-np.minimum(gap, 1.0)) < np.log(1e-14)
     return small | nearly | (order == ORDERS[0])
 
 

@@ -115,10 +115,10 @@ def _beside_zero(
     network: LayeredNetwork, averages: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
     """⟨φ''(x) φ(y)⟩/2, zero for a signal x = 0, and for y = 0 where φ(0) = 0."""
-    found = np.where(x == 0, 0.0, averages)
+    values = np.where(x == 0, 0.0, averages)
     if not network_functions(network).second_moment(np.zeros(1))[0]:
-        found[(x > 0) & (y == 0)] = 0.0
-    return found
+        values[(x > 0) & (y == 0)] = 0.0
+    return values
 
 
 def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

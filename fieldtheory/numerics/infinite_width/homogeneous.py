@@ -136,11 +136,11 @@ def next_gaps(
     gaps: np.ndarray, of_phi: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> np.ndarray:
     """1 ∓ c of the next layer, from the roots √w_k (3, ...) of the shares of both inputs."""
-    apart = ((first - second) ** 2).sum(axis=0) / 2
+    mismatch = ((first - second) ** 2).sum(axis=0) / 2
     skip, branch, bias = first * second
-    found = apart + skip * gaps + branch * of_phi
-    found[1] += 2 * bias
-    return found
+    following = mismatch + skip * gaps + branch * of_phi
+    following[1] += 2 * bias
+    return following
 
 
 def averages_along(

@@ -86,12 +86,12 @@ def covariances(
     average, before = np.empty(0), None
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
-            given = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
+            arguments = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
             if along is not None:
                 average = next(along)[0]
-            elif before is None or any(map(np.any, map(np.not_equal, given, before))):
+            elif before is None or any(map(np.any, map(np.not_equal, arguments, before))):
                 # Kernels may have reached a fixed point.
-                average, before = moment(*given), given
+                average, before = moment(*arguments), arguments
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
             kernel[l] = add_skip(layers.skips[l], kernel[l - 1], C[l])
             if same.any():
@@ -113,7 +113,7 @@ def homogeneous_averages(
 
 
 def parallel_pairs(own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
-    """Which inputs are parallel or opposite within the rounding of K0.
+    """Mask of the pairs of inputs that are parallel or opposite within the rounding of K0.
 
     Parameters
     ----------
@@ -234,8 +234,8 @@ def pair_layers(
         if along is not None:
             average, slope = next(along)
         else:
-            given = K[l - 1][..., first], K[l - 1][..., second], kernel
-            average, slope = averages.covariance_gain(*given)
+            arguments = K[l - 1][..., first], K[l - 1][..., second], kernel
+            average, slope = averages.covariance_gain(*arguments)
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
         kernel = add_skip(layers.skips[l], kernel, C)
         if same.any():
@@ -258,5 +258,5 @@ def _through_layers(
 
 
 def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
-    """Which pairs have both variances and the covariance equal."""
+    """Mask of the pairs with both variances and the covariance equal."""
     return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)

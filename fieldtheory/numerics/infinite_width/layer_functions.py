@@ -136,7 +136,7 @@ class LayerFunctions:
 
     @cached_property
     def covariance_flow(self) -> Callable[..., Any]:
-        """What moves ⟨φφ⟩ and its response, a list of seven.
+        """Function that returns ⟨φφ⟩, its gradient and that of its response, a list of seven.
 
         ⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩, which is that of the
         average of a pair of φ'.
@@ -196,18 +196,18 @@ class LayerFunctions:
 
     def mixed_gain(self, first: int, second: int) -> Callable[..., list[np.ndarray]]:
         """`covariance_gain` with a line for φ of a wide (1) or narrow (−1) signal, 0 for φ."""
-        known = self._lines_and_phi
-        gradient = _pairs_of([PairAverages(known[first], known[second])])
+        functions = self._lines_and_phi
+        gradient = _pairs_of([PairAverages(functions[first], functions[second])])
         return lambda *K: gradient(*K)[:2]
 
     @cached_property
     def _lines_and_phi(self) -> dict[int, Function]:
-        found = {0: self.functions[0]}
+        functions = {0: self.functions[0]}
         for kind, lines in ((1, self.far_lines), (-1, self.near_lines)):
             if lines is not None:
                 A, B = lines
-                found[kind] = Function(lambda h, A=A, B=B: A * h + B * np.abs(h), kinks=(0.0,))
-        return found
+                functions[kind] = Function(lambda h, A=A, B=B: A * h + B * np.abs(h), kinks=(0.0,))
+        return functions
 
     def small_gaps(self, a: np.ndarray, b: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """1 ∓ ⟨φφ⟩/√(MM) by 1 ∓ c where the smaller is small, from Mehler's series; else NaN.
@@ -217,10 +217,10 @@ class LayerFunctions:
         f_n and g_n the Hermite coefficients of φ over their norms; those of one variance cancel
         exactly. NaN where their squares, times n, are not down to rounding: for φ with kinks.
         """
-        found = np.full(gaps.shape, np.nan)
+        phi_gaps = np.full(gaps.shape, np.nan)
         small = (gaps.min(axis=0) < _SMALL_GAP) & (a > 0) & (b > 0)
         if len(self.functions) > 1 or len(self.functions[0].kinks) or not small.any():
-            return found
+            return phi_gaps
         x, y, near = a[small], b[small], gaps[:, small].min(axis=0)
         signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
         values = np.full((2, len(x)), np.nan)
@@ -241,8 +241,8 @@ class LayerFunctions:
             values[:, done] = both[:, done]
             if not np.isnan(values[0]).any():
                 break
-        found[:, small] = values
-        return found
+        phi_gaps[:, small] = values
+        return phi_gaps
 
     @cached_property
     def _coefficients(self) -> Callable[[int], Coefficients]:
@@ -320,13 +320,13 @@ class LayerFunctions:
         self, others: Callable[..., list[np.ndarray]], a: np.ndarray, b: np.ndarray, t: np.ndarray
     ) -> np.ndarray:
         """⟨φφ⟩ and ⟨φ'φ'⟩, of pairs of one variance from tables."""
-        found, equal = np.full((2, len(a)), np.nan), a == b
+        averages, equal = np.full((2, len(a)), np.nan), a == b
         if np.count_nonzero(equal) > 1:
-            found[:, equal] = self.in_tables(a[equal], b[equal], t[equal])
-        (left,) = np.nonzero(np.isnan(found[0]))
+            averages[:, equal] = self.in_tables(a[equal], b[equal], t[equal])
+        (left,) = np.nonzero(np.isnan(averages[0]))
         if len(left):
-            found[:, left] = others(a[left], b[left], t[left])[:2]
-        return found
+            averages[:, left] = others(a[left], b[left], t[left])[:2]
+        return averages
 
     @cached_property
     def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:
@@ -388,12 +388,12 @@ class LayerFunctions:
         """A function of arrays of one shape as one that broadcasts."""
 
         def function(*K: Any) -> Any:
-            given = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
-            shape = given[0].shape
-            found = engine(*(k.ravel() for k in given))
-            if isinstance(found, list):
-                return [each.reshape(shape)[()] for each in found]
-            return found.reshape(shape)[()]
+            arrays = np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K))
+            shape = arrays[0].shape
+            values = engine(*(k.ravel() for k in arrays))
+            if isinstance(values, list):
+                return [each.reshape(shape)[()] for each in values]
+            return values.reshape(shape)[()]
 
         return function
 
@@ -404,8 +404,8 @@ def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
-        given = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
-        (a_1, b_1, t_1), place = np.unique(np.stack(given), axis=1, return_inverse=True)
+        entries = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
+        (a_1, b_1, t_1), place = np.unique(np.stack(entries), axis=1, return_inverse=True)
         parts = [each(a_1, b_1, t_1, rtol=asked())[0] for each in averages]
         sums = np.where(finite, np.sum(parts, axis=0)[:, place], np.nan)
         return list(limits(sums, (a == 0) | (b == 0)))
@@ -424,8 +424,8 @@ def _without_zeros(
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:
     """Whether g(x, y) is another on either side of x = 0."""
-    found = pieces_of(observable, X)
-    return any(at == 0 and jump for at, jump in zip(found.points, found.jumps, strict=True))
+    pieces = pieces_of(observable, X)
+    return any(at == 0 and jump for at, jump in zip(pieces.points, pieces.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)

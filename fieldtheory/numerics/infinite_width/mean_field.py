@@ -42,7 +42,7 @@ class MeanField:
 
     @property
     def layer_axis(self) -> int:
-        """Where `assembled` has the layers."""
+        """Axis of the layers in `assembled` arrays."""
         return -3 if self.has_matrix else -1
 
     @cached_property

@@ -123,7 +123,7 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
     layers = layer_coefficients(network, trailing, K0.ndim - trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     moment = network_functions(network).second_moment
-    K, found = scaled(np.broadcast_to(K0, shape)), []
+    K, averages = scaled(np.broadcast_to(K0, shape)), []
     kernels, shares = [K], [np.zeros((3, *shape))]
     for l in range(1, network.depth + 2):
         kind, j, near = _reduced(network, K, l - 1)
@@ -131,12 +131,12 @@ def scaled_layers(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) ->
             M = _of_kinds(network, kind, near, moment, near)
         if not np.isfinite(M).all():
             raise _no_line(network, l)
-        found.append((kind, j, near, M))
+        averages.append((kind, j, near, M))
         branch = product(scaled(layers.weights[l]), scaled(M, 2 * j))
         K, parts = total([product(scaled(layers.skips[l]), K), branch, scaled(layers.biases[l])])
         kernels.append(K)
         shares.append(parts)
-    kinds, halvings, near, moments = (np.stack(each) for each in zip(*found, strict=True))
+    kinds, halvings, near, moments = (np.stack(each) for each in zip(*averages, strict=True))
     return ScaledLayers(
         network,
         layers,
@@ -190,24 +190,24 @@ def _of_kinds(
 ) -> np.ndarray:
     """An average of single inputs, where φ is a line A² + B² times a power."""
     functions = network_functions(network)
-    found = np.empty(kinds.shape)
+    values = np.empty(kinds.shape)
     if (usual := kinds == 0).any():
-        found[usual] = average(near[usual])  # type: ignore[operator]
+        values[usual] = average(near[usual])  # type: ignore[operator]
     for kind, lines in ((1, functions.far_lines), (-1, functions.near_lines)):
         if (some := kinds == kind).any():
             assert lines is not None
-            found[some] = (lines.moment * power * np.ones(kinds.shape))[some]
-    return found
+            values[some] = (lines.moment * power * np.ones(kinds.shape))[some]
+    return values
 
 
 def log_responses(gains: Scaled, depth: int) -> np.ndarray:
     """ln|χ^(l)| of the layers 0, ..., L, from the gains of the layers from 1 on."""
     chi = scaled(np.ones(gains.mantissa.shape[1:]))
-    found = [chi.log]
+    logarithms = [chi.log]
     for mantissa, exponent in zip(gains.mantissa[:depth], gains.exponent[:depth], strict=True):
         chi = product(chi, Scaled(mantissa, exponent))
-        found.append(chi.log)
-    return np.stack(found)
+        logarithms.append(chi.log)
+    return np.stack(logarithms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,9 +304,9 @@ def scaled_pairs(
         one, other = roots[..., pairs[0]], roots[..., pairs[1]]
         skip, branch, bias = one * other
         c = np.clip(skip * c + branch * c_phi + bias, -1, 1)
-        known = (one**2).sum(axis=0) * (other**2).sum(axis=0) > 0
+        positive = (one**2).sum(axis=0) * (other**2).sum(axis=0) > 0
         exact = next_gaps(gaps, of_phi, one, other)
-        near = known & (np.abs(c) > _NEAR)
+        near = positive & (np.abs(c) > _NEAR)
         gaps = np.where(near, exact, np.stack([1 - c, 1 + c]))
         # Identical inputs stay identical.
         gaps[0] = np.where(same & (c > 0), 0.0, gaps[0])
@@ -332,18 +332,18 @@ def _of_phi(
         [np.broadcast_to(of[l][..., index], c.shape) for index in pairs]
         for of in (layers.near, layers.kinds, layers.moments)
     )
-    found, slopes, apart = np.zeros(c.shape), np.zeros(c.shape), np.ones(gaps.shape)
+    c_phi, slopes, phi_gaps = np.zeros(c.shape), np.zeros(c.shape), np.ones(gaps.shape)
     for one in (-1, 0, 1):
         for other in (-1, 0, 1):
             some = (kinds[0] == one) & (kinds[1] == other)
             if not some.any():
                 continue
             x, y = (k[some] for k in near)
-            given = c[some], gaps[:, some]
+            arguments = c[some], gaps[:, some]
             if one == other != 0:
                 lines = functions.far_lines if one > 0 else functions.near_lines
                 assert lines is not None
-                found[some], apart[:, some], slopes[some] = _of_lines(lines, *given)
+                c_phi[some], phi_gaps[:, some], slopes[some] = _of_lines(lines, *arguments)
                 continue
             if one == other:
                 average = functions.covariance_gain
@@ -351,18 +351,20 @@ def _of_phi(
                 average = functions.mixed_gain(one, other)
             value, slopes[some] = average(x, y, c[some] * np.sqrt(x) * np.sqrt(y))
             size = np.sqrt(moments[0][some]) * np.sqrt(moments[1][some])
-            found[some] = ratio(value, size)
-            apart[:, some] = _gaps_of_phi(functions, one == other, x, y, found[some], given[1])
-    return found, apart, slopes
+            c_phi[some] = ratio(value, size)
+            phi_gaps[:, some] = _gaps_of_phi(
+                functions, one == other, x, y, c_phi[some], arguments[1]
+            )
+    return c_phi, phi_gaps, slopes
 
 
 def _of_lines(
     lines: Lines, c: np.ndarray, gaps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    slopes, apart = lines.averages(gaps)
+    slopes, phi_gaps = lines.averages(gaps)
     even = Lines(0.0, 1.0).averages(gaps)[1][0]
     share = lines.A**2 / lines.moment
-    return share * c + (1 - share) * (1 - even), apart, slopes
+    return share * c + (1 - share) * (1 - even), phi_gaps, slopes
 
 
 def _gaps_of_phi(
@@ -377,12 +379,14 @@ def _gaps_of_phi(
 
     Those of parallel signals are zero within rounding.
     """
-    found = np.stack([1 - c_phi, 1 + c_phi])
-    found = np.where((found <= ROUNDED) & (gaps.min(axis=0) == 0), 0.0, np.maximum(found, 0.0))
+    phi_gaps = np.stack([1 - c_phi, 1 + c_phi])
+    phi_gaps = np.where(
+        (phi_gaps <= ROUNDED) & (gaps.min(axis=0) == 0), 0.0, np.maximum(phi_gaps, 0.0)
+    )
     if both:
         exact = functions.small_gaps(x, y, gaps)
-        found = np.where(np.isnan(exact), found, exact)
-    return found
+        phi_gaps = np.where(np.isnan(exact), phi_gaps, exact)
+    return phi_gaps
 
 
 def _stacked(parts: list[Scaled]) -> Scaled:

@@ -49,11 +49,11 @@ def total(parts: Sequence[Scaled]) -> tuple[Scaled, np.ndarray]:
         part.mantissa * np.exp2(np.clip(gap, -_COUNTS, 0.0))
         for part, gap in zip(parts, gaps, strict=True)
     ]
-    found = np.add.reduce(terms)
+    mantissa = np.add.reduce(terms)
     # Gains of parallel inputs where φ jumps are infinite.
     with np.errstate(invalid="ignore"):
-        shares = [ratio(term, found) for term in terms]
-    return scaled(found, largest), np.stack(shares)
+        shares = [ratio(term, mantissa) for term in terms]
+    return scaled(mantissa, largest), np.stack(shares)
 
 
 def joined(*parts: Scaled) -> Scaled:
@@ -80,10 +80,10 @@ def recursion(gains: Scaled, sources: Scaled) -> Scaled:
     >>> found.mantissa * 2**found.exponent
     array([ 1.,  2.,  4., 11.])
     """
-    found = [Scaled(*(part[0] for part in sources))]
+    values = [Scaled(*(part[0] for part in sources))]
     for *gain, mantissa, exponent in zip(
         *gains, sources.mantissa[1:], sources.exponent[1:], strict=True
     ):
-        carried = product(Scaled(*gain), found[-1])
-        found.append(total([carried, Scaled(mantissa, exponent)])[0])
-    return Scaled(*(np.stack(part) for part in zip(*found, strict=True)))
+        carried = product(Scaled(*gain), values[-1])
+        values.append(total([carried, Scaled(mantissa, exponent)])[0])
+    return Scaled(*(np.stack(part) for part in zip(*values, strict=True)))

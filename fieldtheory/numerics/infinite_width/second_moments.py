@@ -36,15 +36,15 @@ class Moments:
                 f"an average at the variance {variances[missed].min():.6g} misses the relative "
                 f"error {asked():g}"
             )
-        found = (f * _SCALES).T / variances ** np.arange(3)[:, None]
+        moments = (f * _SCALES).T / variances ** np.arange(3)[:, None]
         if usual.all():
-            return found
+            return moments
         zero = K == 0
-        found = np.where(np.isfinite(K), limits(found, zero), np.nan)
+        moments = np.where(np.isfinite(K), limits(moments, zero), np.nan)
         # Differences of small variances lose digits where ψ(0) is not zero, and in M''.
         some = slice(0 if self.at_zero[0] else 2, 3)
-        found[some, zero] = self.at_zero[some, None]
-        return found
+        moments[some, zero] = self.at_zero[some, None]
+        return moments
 
     @cached_property
     def at_zero(self) -> np.ndarray:
@@ -73,5 +73,5 @@ def asked() -> float:
 def limits(values: np.ndarray, vanishing: np.ndarray) -> np.ndarray:
     """Values at variances of zero, where they go as powers of it to zero or beyond all limits."""
     endless = vanishing & (np.abs(values) > _DIVERGES)
-    found = np.where(endless, np.copysign(np.inf, values), values)
-    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, found)
+    with_infinities = np.where(endless, np.copysign(np.inf, values), values)
+    return np.where(vanishing & (np.abs(values) < 1 / _DIVERGES), 0.0, with_infinities)

@@ -27,7 +27,7 @@ Pairs = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Trained:
-    """What the weights and biases of every layer add to the tangent kernel.
+    """Contributions of the weights and biases of every layer to the tangent kernel.
 
     Parameters
     ----------
@@ -165,13 +165,13 @@ def output_tangents(
     layers = layer_coefficients(network, 1, K.ndim - 2)
 
     def through(K0: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        found = residual_kernel(weights[0], biases[0], K0)
+        tangent = residual_kernel(weights[0], biases[0], K0)
         with np.errstate(over="ignore", invalid="ignore"):
             for layer in pair_layers(network, K, K0, pairs):
                 l = layer.number
                 own = residual_kernel(weights[l], biases[l], layer.average)
-                found = add_skip(layers.skips[l] + layers.weights[l] * layer.slope, found, own)
-        return layer.kernel, np.where(identical(K[0], K0, pairs), theta[..., pairs[0]], found)
+                tangent = add_skip(layers.skips[l] + layers.weights[l] * layer.slope, tangent, own)
+        return layer.kernel, np.where(identical(K[0], K0, pairs), theta[..., pairs[0]], tangent)
 
     return by_tiles(through, K, K0, pairs)
 

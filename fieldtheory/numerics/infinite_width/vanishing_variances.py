@@ -28,13 +28,13 @@ def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """
     if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
         return K
-    found = np.array(K)
-    found[0] = narrow_alone(found[0])
-    for l in range(1, len(found)):
+    variances = np.array(K)
+    variances[0] = narrow_alone(variances[0])
+    for l in range(1, len(variances)):
         gamma = network.skip_scales[l - 1] if l <= network.depth else 0.0
-        carried = np.where(found[l] == 0, gamma**2 * found[l - 1], found[l])
-        found[l] = narrow_alone(carried)
-    return found
+        carried = np.where(variances[l] == 0, gamma**2 * variances[l - 1], variances[l])
+        variances[l] = narrow_alone(carried)
+    return variances
 
 
 def limit_kernels(

@@ -47,7 +47,7 @@ _CONSTANT = 1e-6
 
 
 class Neurons(NamedTuple):
-    """What the neurons of a network are at the saddle point.
+    """State of the neurons of a network at the saddle point.
 
     Parameters
     ----------
@@ -122,11 +122,11 @@ class Neurons(NamedTuple):
             spectrum = self.spectrum(highest)
             rough = compute(self.resolved(spectrum, True, highest))
             layers = list(self.resolved(spectrum, False, highest))
-            found = compute(layers)
-            scale = scales(found)
-            change = np.abs(np.stack(found[: len(scale)]) - np.stack(rough[: len(scale)]))
+            result = compute(layers)
+            scale = scales(result)
+            change = np.abs(np.stack(result[: len(scale)]) - np.stack(rough[: len(scale)]))
             errors = np.where(change > 0, change / scale, 0.0)
-        return found, np.maximum(errors, self.missed(layers)), _called(spectrum)
+        return result, np.maximum(errors, self.missed(layers)), _called(spectrum)
 
     def missed(self, layers: Layers) -> np.ndarray:
         """Errors of ⟨φ²⟩ of the layers relative to the largest.
@@ -167,18 +167,18 @@ def at_first_order(
     # Signals of small branches hardly fluctuate, and means are shifted by no more than they do.
     share = ratio(accumulate(layers.skips[:-1], np.append(0.0, C[1:-1])), K[:-1])
 
-    def scales(found: FirstOrder) -> np.ndarray:
-        q = np.abs(found.variance)
-        shift = np.abs(found.shift) + _NATURAL * share * ratio(q, C[1:])
+    def scales(result: FirstOrder) -> np.ndarray:
+        q = np.abs(result.variance)
+        shift = np.abs(result.shift) + _NATURAL * share * ratio(q, C[1:])
         sizes = np.stack([shift + _CONSTANT * C[1:], q + _CONSTANT * C[1:] ** 2])
         return np.maximum.accumulate(sizes, axis=1)
 
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
-    found, errors, what = neurons.compared(first_order, scales, 1)
-    for of_one in errors:
-        if failure := _failure(what, of_one, max(tolerance(), FIRST_TOLERANCE)):
+    result, errors, what = neurons.compared(first_order, scales, 1)
+    for row in errors:
+        if failure := _failure(what, row, max(tolerance(), FIRST_TOLERANCE)):
             raise QuadratureError(failure)
-    return found
+    return result
 
 
 def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None) -> np.ndarray:
@@ -199,15 +199,15 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     with np.errstate(all="ignore"):
         spectrum = neurons.spectrum(0)
         layers = list(neurons.resolved(spectrum, False, 0))
-        found = connected_squares(layers)
-        root = np.sqrt(np.diagonal(found) + _CONSTANT * neurons.moments**2)
+        squares = connected_squares(layers)
+        root = np.sqrt(np.diagonal(squares) + _CONSTANT * neurons.moments**2)
         weights = ratio(np.ones_like(root), root)
         rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
-        errors = ratio(np.abs(np.tril(found) @ weights - rough), root)
+        errors = ratio(np.abs(np.tril(squares) @ weights - rough), root)
     errors = np.maximum(errors, neurons.missed(layers))
     if failure := _failure(_called(spectrum), errors, max(tolerance(), FIRST_TOLERANCE)):
         raise QuadratureError(failure)
-    return found
+    return squares
 
 
 def at_second_order(
@@ -239,17 +239,17 @@ def at_second_order(
         layer = int(np.argmin(np.isfinite(q2))) + 1
         raise QuadratureError(f"squares of variances exceed float64 from layer {layer} on")
 
-    def scales(found: SecondOrder) -> np.ndarray:
+    def scales(result: SecondOrder) -> np.ndarray:
         sizes = [
             np.abs(values) + _NATURAL * ratio(q2, C[1:] ** (3 - k))
-            for k, values in enumerate(found[:3])
+            for k, values in enumerate(result[:3])
         ]
         return np.maximum.accumulate(np.stack(sizes), axis=1)
 
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
-    found, errors, what = neurons.compared(second_order, scales, 3)
+    result, errors, what = neurons.compared(second_order, scales, 3)
     allowed = max(tolerance(), SECOND_TOLERANCE)
-    return found, tuple(_failure(what, of_one, allowed) for of_one in errors)
+    return result, tuple(_failure(what, row, allowed) for row in errors)
 
 
 def resummed(

@@ -45,7 +45,7 @@ _LEFT_OUT = 1e-12
 
 
 class Spectrum(NamedTuple):
-    """What resolves the layers of a network, shapes (L + 1,).
+    """Resolution of the layers of a network, shapes (L + 1,).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _largest_number(square: Function, deviation: float) -> float:
-    """Where the spectra of φ² and φ⁴ times the Gaussian end; infinite if they do not."""
+    """Largest wave number of φ² and φ⁴ times the Gaussian; infinite if their spectra do not end."""
     points, before = _FEWEST, np.inf
     while points <= 2 * _MOST:
         z = (np.arange(-points, points) + 0.5) * (_REACH / points)
@@ -129,11 +129,15 @@ def _largest_number(square: Function, deviation: float) -> float:
         D = g - g @ bell
         last = _last_number(D * bell, float(np.abs(g) @ bell))
         last_of_square = _last_number(D**2 * bell, float(g**2 @ bell))
-        found = max(last, last_of_square)
+        last_of_both = max(last, last_of_square)
         # Points resolve φ⁴, too, and the spectrum is not that of larger numbers.
-        if last < 0.4 * points and found < 0.8 * points and abs(found - before) < 0.1 * found + 4:
-            return pi * (found + 1) / (_REACH * deviation)
-        points, before = ceil(_FACTOR * points), found
+        if (
+            last < 0.4 * points
+            and last_of_both < 0.8 * points
+            and abs(last_of_both - before) < 0.1 * last_of_both + 4
+        ):
+            return pi * (last_of_both + 1) / (_REACH * deviation)
+        points, before = ceil(_FACTOR * points), last_of_both
     return np.inf
 
 
@@ -182,9 +186,9 @@ class Grid:
 
     def averaging(self, values: np.ndarray) -> np.ndarray:
         """Vectors whose scalar product with a density averages functions."""
-        found = self.sums(values) * ((2 if self.even else 1) / self.points)
-        found[..., 0] /= 2
-        return found
+        vectors = self.sums(values) * ((2 if self.even else 1) / self.points)
+        vectors[..., 0] /= 2
+        return vectors
 
     def density(self, vectors: np.ndarray) -> np.ndarray:
         """Densities at the points times their spacing."""
@@ -226,7 +230,7 @@ class FourierBasis:
 
     @cached_property
     def averaging_2(self) -> np.ndarray:
-        """What averages h_2."""
+        """Averaging vector for h_2."""
         return self.averaging((self.grid.h**2 / self.K - 1) / sqrt(2))
 
     def project(self, values: np.ndarray) -> np.ndarray:
@@ -303,10 +307,10 @@ class FourierStep:
 def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     """From ∫ cos(kh) and ∫ sin(kh) over densities to those at the wave numbers times a ratio."""
     orders = np.arange(count + 1)
-    apart, sums = (np.sinc(orders - sign * ratio * orders[:, None]) for sign in (1, -1))
-    cosines = apart + sums
+    differences, sums = (np.sinc(orders - sign * ratio * orders[:, None]) for sign in (1, -1))
+    cosines = differences + sums
     cosines[:, 0] /= 2
-    return cosines[:-1, :-1], (apart - sums)[1:, 1:]
+    return cosines[:-1, :-1], (differences - sums)[1:, 1:]
 
 
 def in_fourier_series(

@@ -37,13 +37,13 @@ class Space(Protocol):
 
     @property
     def averaging_2(self) -> np.ndarray:
-        """What averages the Hermite polynomial h_2."""
+        """Averaging vector for the Hermite polynomial h_2."""
 
     def project(self, values: np.ndarray) -> np.ndarray:
         """The density of a function with these values on the nodes."""
 
     def averaging(self, values: np.ndarray) -> np.ndarray:
-        """What averages a function over densities, by a scalar product."""
+        """Vector whose scalar product with a density averages a function."""
 
     def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """The densities, one or one a row, of the products with a function on the nodes."""
@@ -59,7 +59,7 @@ class Space(Protocol):
 
 
 class Observable(NamedTuple):
-    """What a layer adds to the kernel of the next, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K).
+    """Contribution of a layer to the next kernel, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K).
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Step(Protocol):
 
     @property
     def factors(self) -> np.ndarray | None:
-        """What P_0ᵀ multiplies vectors by, None where it does more."""
+        """Factors by which P_0ᵀ multiplies vectors, None where it does more."""
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
@@ -154,7 +154,7 @@ class SecondOrder(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """What a layer shows of m_1 and r: N ⟨d⟩, N ⟨d²⟩, N ⟨d;h_n⟩, and r·D."""
+    """Averages of a layer over m_1 and r: N ⟨d⟩, N ⟨d²⟩, N ⟨d;h_n⟩, and r·D."""
 
     shift: float
     variance: float
@@ -182,11 +182,11 @@ def first_order(layers: Layers) -> FirstOrder:
     for D, step in layers:
         if not len(r):
             r = m = np.zeros(len(D.density))
-        seen = _seen(D, r, m)
-        shifts.append(seen.shift)
-        variances.append(seen.variance)
+        layer = _seen(D, r, m)
+        shifts.append(layer.shift)
+        variances.append(layer.variance)
         if step is not None:
-            r, m = _next_pair(step, seen, r), _next_mean(step, seen, m)
+            r, m = _next_pair(step, layer, r), _next_mean(step, layer, m)
     return FirstOrder(np.array(shifts), np.array(variances))
 
 
@@ -202,20 +202,20 @@ def second_order(layers: Layers) -> SecondOrder:
     -------
     SecondOrder
     """
-    found = []
+    moments = []
     state = None
     for D, step in layers:
         if state is None:
             zero = np.zeros(len(D.density))
             state = _State(zero, zero, zero, Pairs.none())
-        seen = _seen(D, state.r, state.m1)
-        more = _seen_twice(D, seen, state)
+        layer = _seen(D, state.r, state.m1)
+        more = _seen_twice(D, layer, state)
         e2 = D.space.averaging_2
         pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
-        found.append((more.shift, more.variance, more.third_cumulant, pairing))
+        moments.append((more.shift, more.variance, more.third_cumulant, pairing))
         if step is not None:
-            state = _next_state(step, D, seen, more, state)
-    return SecondOrder(*np.array(found).T)
+            state = _next_state(step, D, layer, more, state)
+    return SecondOrder(*np.array(moments).T)
 
 
 class _State(NamedTuple):
@@ -228,7 +228,7 @@ class _State(NamedTuple):
 
 
 class _Second(NamedTuple):
-    """What a layer shows at order 1/N².
+    """Averages of a layer at order 1/N².
 
     Parameters
     ----------
@@ -258,30 +258,30 @@ def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
     return _Layer(float(d @ m), variance, D.density + d2 * r + overlap * e2, overlap)
 
 
-def _next_pair(step: Step, seen: _Layer, r: np.ndarray) -> np.ndarray:
+def _next_pair(step: Step, layer: _Layer, r: np.ndarray) -> np.ndarray:
     beta = of_the_mean(step, 1)
-    following = step.to_next(0, step.correlation**2 * r + beta * seen.coupling)
-    return following + beta**2 / 2 * seen.variance * step.unit(2)
+    following = step.to_next(0, step.correlation**2 * r + beta * layer.coupling)
+    return following + beta**2 / 2 * layer.variance * step.unit(2)
 
 
-def _next_mean(step: Step, seen: _Layer, m: np.ndarray) -> np.ndarray:
-    following = step.to_next(0, m) + step.to_next(1, seen.coupling)
-    following += seen.shift * of_the_mean(step, 1) * step.unit(2)
-    return following + seen.variance * of_the_mean(step, 2) * step.unit(4)
+def _next_mean(step: Step, layer: _Layer, m: np.ndarray) -> np.ndarray:
+    following = step.to_next(0, m) + step.to_next(1, layer.coupling)
+    following += layer.shift * of_the_mean(step, 1) * step.unit(2)
+    return following + layer.variance * of_the_mean(step, 2) * step.unit(4)
 
 
-def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
-    """What d shows of the cumulants; where it contains the same neuron, products with D occur."""
+def _seen_twice(D: Observable, layer: _Layer, state: _State) -> _Second:
+    """Averages of d over the cumulants; products with D occur where it contains the same neuron."""
     d, space, values = D.averaging, D.space, D.values
     e2, e4 = space.unit(2), space.unit(4)
-    d2, d4, overlap = d @ e2, d @ e4, seen.overlap
+    d2, d4, overlap = d @ e2, d @ e4, layer.overlap
 
     squared = values**2 - D.square
     square, averaged = space.centred(space.project(squared)), space.averaging(squared)
     square2 = averaged @ e2
     h2D, rD, m1D = space.centred(space.multiply(values, np.stack([e2, state.r, state.m1])))
     g2D, BD, ED = state.pairs.applied(d)
-    coupling = m1D + g2D - (seen.coupling - D.density)
+    coupling = m1D + g2D - (layer.coupling - D.density)
     variance = averaged @ state.m1 + d @ g2D - 2 * d2 * overlap
     twice = square + 2 * (overlap * h2D + d2 * rD) + square2 * state.r + 2 * (d2 * BD + d4 * ED)
     twice += (averaged @ state.r + d @ BD) * e2 + (d @ ED) * e4
@@ -291,19 +291,19 @@ def _seen_twice(D: Observable, seen: _Layer, state: _State) -> _Second:
     return _Second(shift, float(variance), float(third), coupling, twice, h2D, rD, BD, ED)
 
 
-def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _State) -> _State:
+def _next_state(step: Step, D: Observable, layer: _Layer, more: _Second, state: _State) -> _State:
     """The cumulants of the next layer, term by term in the powers of d of every neuron."""
     before2, before4 = (D.space.unit(order) for order in (2, 4))
     d2, d4 = D.averaging @ before2, D.averaging @ before4
-    delta, q, kappa = seen.shift, seen.variance, more.third_cumulant
+    delta, q, kappa = layer.shift, layer.variance, more.third_cumulant
     to_next, c2 = step.to_next, step.correlation**2
     beta, beta2, beta3, beta4 = (of_the_mean(step, j) for j in (1, 2, 3, 4))
     e2, e4, e6, e8 = (step.unit(order) for order in (2, 4, 6, 8))
-    s, m1 = seen.coupling, state.m1
-    shown = {"s": s, "r": state.r, "h2D": more.h2D, "rD": more.rD + more.BD, "ED": more.ED}
-    shown |= {"twice": more.twice, "coupling": more.coupling}
-    seen_once = _moved(step, 0, shown | {"m2": state.m2})
-    seen_twice = _moved(step, 1, shown | {"e2": before2, "e4": before4, "m": m1})
+    s, m1 = layer.coupling, state.m1
+    sources = {"s": s, "r": state.r, "h2D": more.h2D, "rD": more.rD + more.BD, "ED": more.ED}
+    sources |= {"twice": more.twice, "coupling": more.coupling}
+    seen_once = _moved(step, 0, sources | {"m2": state.m2})
+    seen_twice = _moved(step, 1, sources | {"e2": before2, "e4": before4, "m": m1})
     m11, s2 = seen_twice["P1 m"], to_next(2, s)
     vectors = seen_once | seen_twice | {"e2": e2, "e4": e4, "e6": e6}
     vectors |= {"P2 e2": to_next(2, before2), "P2 r": to_next(2, state.r), "P2 s": s2}
@@ -365,9 +365,9 @@ def _next_state(step: Step, D: Observable, seen: _Layer, more: _Second, state: _
     m2 += to_next(2, more.twice) + (kappa + 3 * delta * q) * beta3 * e6 + 3 * q * to_next(3, s)
     m2 += 3 * q**2 * beta4 * e8
     return _State(
-        m1=_next_mean(step, seen, m1),
+        m1=_next_mean(step, layer, m1),
         m2=m2,
-        r=_next_pair(step, seen, state.r),
+        r=_next_pair(step, layer, state.r),
         pairs=_next_pairs(step, state.pairs, (d2, d4), vectors, (half, three, four_times)),
     )
 

@@ -17,7 +17,7 @@ def connected_squares(layers: Layers) -> np.ndarray:
     product with factors, those of a few layers are multiplied first.
     """
     layers = list(layers)
-    found, earlier, start = np.zeros((len(layers), len(layers))), np.zeros((0, 0)), 0
+    squares, earlier, start = np.zeros((len(layers), len(layers))), np.zeros((0, 0)), 0
     for l, (D, step) in enumerate(layers):
         if l == start:
             # The densities of the layers from there on, and what averages D of them.
@@ -25,20 +25,20 @@ def connected_squares(layers: Layers) -> np.ndarray:
             factors = np.ones(len(D.density))
         last = l - start + 1
         recent[last - 1], averaging[last - 1] = D.density, D.averaging * factors
-        found[l, start : l + 1] = recent[:last] @ D.averaging
+        squares[l, start : l + 1] = recent[:last] @ D.averaging
         # Products on nodes beyond the highest order belong to the square, too.
-        found[l, l] = D.square
+        squares[l, l] = D.square
         if step is not None and step.factors is not None and last < _TOGETHER:
             factors *= step.factors
             recent[:last] *= step.factors
             continue
         if start:
-            found[start : l + 1, :start] = averaging[:last] @ earlier.T
+            squares[start : l + 1, :start] = averaging[:last] @ earlier.T
         if step is not None:
             densities = [earlier * factors, recent[:last]] if start else [recent[:last]]
             earlier = step.to_next(0, np.concatenate(densities).T).T
             start = l + 1
-    return found + np.tril(found, -1).T
+    return squares + np.tril(squares, -1).T
 
 
 def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:

@@ -85,8 +85,8 @@ class Pairs(NamedTuple):
         if not norms.any():
             return Pairs.none()
         all_cores = np.concatenate(cores[norms > 0] / norms[norms > 0, None, None], axis=1)
-        left, rest, _ = linalg.qr(all_cores, mode="economic", pivoting=True, check_finite=False)
-        sizes = np.abs(np.diagonal(rest))
+        left, triangle, _ = linalg.qr(all_cores, mode="economic", pivoting=True, check_finite=False)
+        sizes = np.abs(np.diagonal(triangle))
         left = left[:, sizes > _DROPPED * sizes[0]]
         basis = np.zeros((reflections.shape[1], left.shape[1]), order="F")
         basis[: len(left)] = left

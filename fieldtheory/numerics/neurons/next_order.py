@@ -23,7 +23,7 @@ class NextOrder:
 
     Parameters
     ----------
-    found : SecondOrder
+    coefficients : SecondOrder
     failures : tuple of str
         Why its mean, variance and third cumulant are not resolved; empty if they are.
 
@@ -33,7 +33,7 @@ class NextOrder:
         From a coefficient that is not resolved.
     """
 
-    found: SecondOrder
+    coefficients: SecondOrder
     failures: tuple[str, ...]
 
     @classmethod
@@ -59,25 +59,25 @@ class NextOrder:
     def shift(self) -> np.ndarray:
         """That of ⟨C^(l)⟩."""
         self._require(0, "mean")
-        return _from_input(self.found.shift)
+        return _from_input(self.coefficients.shift)
 
     @property
     def variance(self) -> np.ndarray:
         """That of Var C^(l)."""
         self._require(1, "variance")
-        return _from_input(self.found.variance)
+        return _from_input(self.coefficients.variance)
 
     @property
     def third_cumulant(self) -> np.ndarray:
         """That of ⟨(C^(l) − ⟨C^(l)⟩)³⟩."""
         self._require(2, "third cumulant")
-        return _from_input(self.found.third_cumulant)
+        return _from_input(self.coefficients.third_cumulant)
 
     @property
     def pairing(self) -> np.ndarray:
         """That of ⟨h_i² ; h_j²⟩/K² of the hidden layers, shape (L + 1,)."""
         self._require(1, "variance")
-        return self.found.pairing
+        return self.coefficients.pairing
 
     def _require(self, quantity: int, name: str) -> None:
         if self.failures[quantity]:

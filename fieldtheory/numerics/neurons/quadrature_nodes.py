@@ -62,7 +62,7 @@ class Nodes(NamedTuple):
 
     @property
     def averaging_2(self) -> np.ndarray:
-        """What averages h_2."""
+        """Averaging vector for h_2."""
         return self.unit(2)
 
     def project(self, values: np.ndarray) -> np.ndarray:
@@ -88,8 +88,8 @@ class Nodes(NamedTuple):
     def units(self, count: int) -> np.ndarray:
         """Those of the orders below ``count`` that occur, h_0, h_1, ... or h_0, h_2, ..."""
         norms = np.sqrt([float(factorial(n)) for n in range(count)])
-        found = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
-        return found[:, :: self.stride]
+        polynomials = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
+        return polynomials[:, :: self.stride]
 
     def centred(self, vectors: np.ndarray) -> np.ndarray:
         """The vectors of F − ⟨F⟩."""
@@ -131,8 +131,8 @@ class NodeStep(NamedTuple):
         first = 2 * j // stride
         factors = of_the_mean(self, j) * raising(count + first, stride, j)
         factors = factors * self.correlation ** (stride * np.arange(count))
-        known = self.raised[:, first : count + first] @ (factors * parts.T).T
-        return self.matrices[j] @ (u - self.low @ parts) + known
+        exact = self.raised[:, first : count + first] @ (factors * parts.T).T
+        return self.matrices[j] @ (u - self.low @ parts) + exact
 
 
 def on_nodes(
@@ -160,7 +160,7 @@ def on_nodes(
     """
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
     here, own = _nodes(square, float(K[0]), smoothed, count, stride)
-    step, stays, known = None, False, np.zeros(4)
+    step, stays, previous = None, False, np.zeros(4)
     for l in range(len(K)):
         g = np.asarray(square(np.sqrt(K[l]) * here.z), dtype=float)
         a, mean = weights[l], here.mean(g)
@@ -172,15 +172,15 @@ def on_nodes(
             return
         c, s, variance = float(correlations[l]), float(noise[l]), float(K[l + 1])
         # Layers at a fixed point of the kernel share nodes and steps.
-        given = np.array([K[l], variance, c, s])
-        if step is None or not stays or np.abs(given - known).max() > _EQUAL:
+        parameters = np.array([K[l], variance, c, s])
+        if step is None or not stays or np.abs(parameters - previous).max() > _EQUAL:
             smoothed = _smoothed(np.concatenate([smoothed, own], axis=1), c, s)
             there, own = _nodes(square, variance, smoothed, count, stride)
             stays = _agree(here, there)
             there = here if stays else there
             matrices = _matrices(here, there, c, s, variance, highest)
             step = NodeStep(there, c, variance, matrices, here.units(_LOW), there.units(_LOW + 6))
-            known = given
+            previous = parameters
         yield observable, step
         here = step.nodes
 
@@ -288,7 +288,7 @@ def _matrices(
 
 
 class _Blocks(NamedTuple):
-    """What the nodes of a panel of one layer add at a node of the next, for pairs of them.
+    """Contributions of the nodes of a panel of one layer at a node of the next, for pairs of them.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class _Blocks(NamedTuple):
 
     def entries(self) -> np.ndarray:
         """Those of all pairs, shape (highest + 1, m, count)."""
-        found = np.zeros((self.highest + 1, len(self.z), self.size))
+        blocks = np.zeros((self.highest + 1, len(self.z), self.size))
         centre, reach = self.c * self.z, _NOISE * self.s
         single = (self.low <= centre - reach) & (centre + reach <= self.high)
         narrow = self.high - self.low <= _SMOOTHED * self.s
@@ -323,8 +323,8 @@ class _Blocks(NamedTuple):
         ):
             if some.any():
                 pairs = self._replace(z=self.z[some], low=self.low[some], high=self.high[some])
-                found[:, some] = of(pairs)
-        return found
+                blocks[:, some] = of(pairs)
+        return blocks
 
     def _of_narrow(self) -> np.ndarray:
         """On the nodes of the panels themselves."""
@@ -350,7 +350,7 @@ class _Blocks(NamedTuple):
         return np.moveaxis(moments, -1, 0) @ _fit(self.size)
 
     def _of_derivatives(self) -> np.ndarray:
-        """Where u is one polynomial: averages of its derivatives, without powers of 1/s.
+        """Averages of derivatives where u is one polynomial, without powers of 1/s.
 
         He_n(s z' − c w) = Σ_m binom(n, m) s^{n-m} (−c)^m He_{n-m}(z') He_m(w)
         """
@@ -361,15 +361,15 @@ class _Blocks(NamedTuple):
         half = (self.high - self.low)[:, None] / 2
         for _ in range(2 * self.highest):
             derivatives.append(derivatives[-1] @ _derivative(self.size) / half)
-        found, scale = [], 1 / (2 * self.variance) if self.variance > 0 else 0.0
+        blocks, scale = [], 1 / (2 * self.variance) if self.variance > 0 else 0.0
         for j in range(self.highest + 1):
             total = np.zeros_like(derivatives[0])
             for m in range(2 * j + 1):
                 factor = comb(2 * j, m) * (-self.c) ** m * scale**j / factorial(j)
                 hermite = hermite_e.hermeval(self.z, np.eye(2 * j + 1)[2 * j - m])
                 total += factor * hermite[:, None] * derivatives[m]
-            found.append(total @ _fit(self.size))
-        return np.stack(found)
+            blocks.append(total @ _fit(self.size))
+        return np.stack(blocks)
 
     def _weighted(self, z: np.ndarray, weight: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
         """Weights times the density of z given z' times He_2j/(j! (2C)^j)."""
@@ -387,11 +387,13 @@ class _Blocks(NamedTuple):
         """Legendre polynomials of the panels of pairs, shape (size, ...)."""
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         x = (z - middle[pair, None]) / half[pair, None]
-        found = np.ones((self.size, *x.shape))
-        found[1] = x
+        polynomials = np.ones((self.size, *x.shape))
+        polynomials[1] = x
         for n in range(1, self.size - 1):
-            found[n + 1] = ((2 * n + 1) * x * found[n] - n * found[n - 1]) / (n + 1)
-        return found
+            polynomials[n + 1] = ((2 * n + 1) * x * polynomials[n] - n * polynomials[n - 1]) / (
+                n + 1
+            )
+        return polynomials
 
 
 @lru_cache(maxsize=16)

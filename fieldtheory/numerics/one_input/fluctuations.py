@@ -97,12 +97,12 @@ def _by_series(neurons: Neurons) -> np.ndarray | None:
     n = np.arange(1, order + 1)
     if neurons.square.parity == 1:
         n = n[1::2]
-    f, found = values[:, n], np.diag(own)
+    f, squares = values[:, n], np.diag(own)
     earlier = f.copy()
     for l, c in enumerate(neurons.correlations, start=1):
         earlier[:l] *= c**n
-        found[l, :l] = found[:l, l] = earlier[:l] @ f[l]
-    return found
+        squares[l, :l] = squares[:l, l] = earlier[:l] @ f[l]
+    return squares
 
 
 def source_covariance(
@@ -164,8 +164,8 @@ def seen_by_neurons(
     beta = np.zeros((size, size))
     beta[1:] = 2 * gains[1:size, None] * signal_covariance(network, K[:-1])[:-1] ** 2
     beta = np.triu(beta)
-    moved = propagate(layers.skips[:-1], gains[:-1], beta)
-    return np.diagonal(accumulate(layers.skips[:-1], moved)).copy()
+    responses = propagate(layers.skips[:-1], gains[:-1], beta)
+    return np.diagonal(accumulate(layers.skips[:-1], responses)).copy()
 
 
 def mean_shift(
@@ -230,8 +230,8 @@ def shift_by_closed_forms(
     # The response of K^(m-1) to C^(k).
     response = np.zeros((size, size))
     for k in range(size):
-        moved = layers.skips[k + 1 : size] + gains[k + 1 : size]
-        response[k:, k] = np.cumprod([1.0, *moved])
-    seen = (slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
-    seen[alive] += averages.curvature(K[:-1][alive]) * variance[alive] / 2
-    return propagate(layers.skips, gains, np.append(0.0, weights[1:] * seen))
+        growth = layers.skips[k + 1 : size] + gains[k + 1 : size]
+        response[k:, k] = np.cumprod([1.0, *growth])
+    sources = (slope.T[:, :-1] * weights[1:size] * response[:, 1:]).sum(axis=1)
+    sources[alive] += averages.curvature(K[:-1][alive]) * variance[alive] / 2
+    return propagate(layers.skips, gains, np.append(0.0, weights[1:] * sources))

@@ -34,7 +34,7 @@ _WIDER = 4.0
 
 
 class OutputMoments(NamedTuple):
-    """What the law of one output is made of, at the width of the network.
+    """Moments that determine the law of one output, at the width of the network.
 
     Parameters
     ----------
@@ -112,10 +112,10 @@ class OutputLaw(ABC):
         high = np.full_like(tail, self._scale)
         while (too_low := self.sf(high) > tail).any():
             high[too_low] *= _WIDER
-        found = elementwise.find_root(
+        root = elementwise.find_root(
             lambda y, q: self.sf(y) - q, (np.zeros_like(high), high), args=(tail,)
         )
-        return np.where(tail == 0.5, 0.0, np.copysign(found.x, values - 0.5))
+        return np.where(tail == 0.5, 0.0, np.copysign(root.x, values - 0.5))
 
     @property
     @abstractmethod
@@ -335,5 +335,5 @@ def _in_blocks(function: Callable[[np.ndarray], np.ndarray], y: np.ndarray) -> n
     """A function of one axis for any shape, without all values times all variances at once."""
     flat = y.reshape(-1)
     starts = range(0, flat.size, _BLOCK)
-    found = np.concatenate([function(flat[start : start + _BLOCK]) for start in starts])
-    return found.reshape(y.shape)
+    values = np.concatenate([function(flat[start : start + _BLOCK]) for start in starts])
+    return values.reshape(y.shape)

@@ -48,7 +48,7 @@ class PairFunctions:
     ----------
     entries : LayerFunctions
         Of NumPy.
-    rest : float
+    allowed : float
         The relative error that is asked for.
     searching : bool
         Whether an average whose integral does not converge is NaN, with all at larger variances,
@@ -56,7 +56,7 @@ class PairFunctions:
     """
 
     entries: LayerFunctions
-    rest: float = REST
+    allowed: float = REST
     searching: bool = False
     _left: list[int] = field(default_factory=list)
 
@@ -77,17 +77,17 @@ class PairFunctions:
 
     def moments(self, K: Any, order: int = 2) -> list[np.ndarray]:
         """M(K) = ⟨φ²⟩ and its derivatives up to the order."""
-        known = self.entries
+        entries = self.entries
         if self.closed:
             names = ("second_moment", "susceptibility", "curvature")[: order + 1]
-            return [getattr(known, name)(K) for name in names]
+            return [getattr(entries, name)(K) for name in names]
         K = np.asarray(K, dtype=float)
         near = K.ravel() <= _FARTHEST
-        found = np.full((order + 1, K.size), np.nan)
-        found[:, near] = self._exact(
-            lambda k: known.moments(k)[: order + 1], order + 1, K.ravel()[near]
+        values = np.full((order + 1, K.size), np.nan)
+        values[:, near] = self._exact(
+            lambda k: entries.moments(k)[: order + 1], order + 1, K.ravel()[near]
         )
-        return list(found.reshape(order + 1, *K.shape))
+        return list(values.reshape(order + 1, *K.shape))
 
     def second_moment(self, K: Any) -> np.ndarray:
         """M(K) = ⟨φ²⟩."""
@@ -121,10 +121,10 @@ class PairFunctions:
         if self.closed:
             return list(flow(*K))
         flat = [k.ravel() for k in K]
-        found = np.full((7, r.size), np.nan)
+        averages = np.full((7, r.size), np.nan)
         inside = _are_near(*flat)
-        found[:, inside] = self._exact(flow, 7, *(k[inside] for k in flat))
-        return list(found.reshape(7, *r.shape))
+        averages[:, inside] = self._exact(flow, 7, *(k[inside] for k in flat))
+        return list(averages.reshape(7, *r.shape))
 
     def covariance_gain(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩ and its derivative by K_xy, ⟨φ'φ'⟩; the parameters are those of the flow."""
@@ -134,34 +134,34 @@ class PairFunctions:
         rows = np.arange(own.size // own.shape[-1])[:, None] * own.shape[-1]
         at = [(rows + one).ravel() for one in pairs]
         K, flat = own.ravel(), np.broadcast_to(r, (*own.shape[:-1], len(pairs[0]))).ravel()
-        found = np.full((2, flat.size), np.nan)
+        averages = np.full((2, flat.size), np.nan)
         (left,) = np.nonzero(_are_near(K[at[0]], K[at[1]], flat))
         equal = K[at[0][left]] == K[at[1][left]]
-        orders = _ORDERS if self.rest == REST else _ROUGH_ORDERS
+        orders = _ORDERS if self.allowed == REST else _ROUGH_ORDERS
         # Cells that there are cost less than a series, and new ones of one variance little.
         left = np.concatenate(
             [
-                self._by_tables(found, left[equal], K, at, flat, 1),
-                self._by_tables(found, left[~equal], K, at, flat, np.inf),
+                self._by_tables(averages, left[equal], K, at, flat, 1),
+                self._by_tables(averages, left[~equal], K, at, flat, np.inf),
             ]
         )
-        left = self._by_series(found, left, K, at, flat, orders)
-        left = self._by_tables(found, left, K, at, flat, 1)
-        left = self._by_series(found, left, K, at, flat, _LONG_ORDERS)
+        left = self._by_series(averages, left, K, at, flat, orders)
+        left = self._by_tables(averages, left, K, at, flat, 1)
+        left = self._by_series(averages, left, K, at, flat, _LONG_ORDERS)
         if len(left):
             exact = K[at[0][left]], K[at[1][left]], flat[left]
-            found[:, left] = self._exact(self.entries.covariance_gain, 2, *exact)
-        return list(found.reshape(2, *r.shape))
+            averages[:, left] = self._exact(self.entries.covariance_gain, 2, *exact)
+        return list(averages.reshape(2, *r.shape))
 
     def _exact(self, function: Callable[..., Any], count: int, *K: np.ndarray) -> np.ndarray:
-        with relative_tolerance(REST if self.rest == REST else _FEW_DIGITS):
+        with relative_tolerance(REST if self.allowed == REST else _FEW_DIGITS):
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
 
     def _by_tables(
         self,
-        found: np.ndarray,
+        averages: np.ndarray,
         left: np.ndarray,
         own: np.ndarray,
         at: Sequence[np.ndarray],
@@ -172,12 +172,12 @@ class PairFunctions:
         if not len(left):
             return left
         a, b = (own[one[left]] for one in at)
-        found[:, left] = self.entries.in_tables(a, b, r[left], self.rest != REST, many)
-        return left[np.isnan(found[0, left])]
+        averages[:, left] = self.entries.in_tables(a, b, r[left], self.allowed != REST, many)
+        return left[np.isnan(averages[0, left])]
 
     def _by_series(
         self,
-        found: np.ndarray,
+        averages: np.ndarray,
         left: np.ndarray,
         own: np.ndarray,
         at: Sequence[np.ndarray],
@@ -201,10 +201,10 @@ class PairFunctions:
             total, good = np.zeros((2, len(left))), np.ones(len(left), dtype=bool)
             for phi in self.entries.functions:
                 f, _ = _coefficients(phi, order)(used)
-                values, known = self._summed(order, phi, f, used, (p, q, c))
+                values, converged = self._summed(order, phi, f, used, (p, q, c))
                 total += values
-                good &= known
-            found[:, left[good]] = total[:, good]
+                good &= converged
+            averages[:, left[good]] = total[:, good]
             left = left[~good]
         return left
 
@@ -220,7 +220,7 @@ class PairFunctions:
         orders = n[phi.parity == -1 :: 2] if phi.parity else n
         at_zero, f = f[:, 1], f.T[orders.astype(int)]
         factors = np.stack([np.ones(len(orders)), orders])
-        values, known = [], []
+        values, converged = [], []
         step = max(1, _TOGETHER // len(orders))
         for start in range(0, len(pairs[0]), step):
             p, q, c = (each[start : start + step] for each in pairs)
@@ -238,10 +238,10 @@ class PairFunctions:
             analytic &= regular[p] & regular[q]
             left = np.where(analytic, np.minimum(left, left_out(order, c)[:2]), left)
             left *= last[p] * last[q]
-            fine = left[0] <= self.rest * np.sqrt(square[p] * square[q])
-            known.append(fine & (left[1] <= self.rest * slope[p] * slope[q]))
+            fine = left[0] <= self.allowed * np.sqrt(square[p] * square[q])
+            converged.append(fine & (left[1] <= self.allowed * slope[p] * slope[q]))
             values.append(np.stack([first, second / np.sqrt(K[p] * K[q])]))
-        return np.concatenate(values, axis=1), np.concatenate(known)
+        return np.concatenate(values, axis=1), np.concatenate(converged)
 
 
 @lru_cache(maxsize=256)
@@ -250,7 +250,7 @@ def _coefficients(function: Function, order: int) -> Coefficients:
 
 
 def _are_near(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Which pairs are in the range of numbers, signals that vanish apart."""
+    """Mask of the pairs in the range of numbers, without signals that vanish."""
     with np.errstate(invalid="ignore", over="ignore"):
         inside = (p <= _FARTHEST) & (q <= _FARTHEST) & np.isfinite(r)
         return inside & (p * q > 0) & (r * r <= p * q * (1 + 1e-12))
@@ -299,7 +299,7 @@ def as_far_as_known(
 
 @lru_cache(maxsize=64)
 def pair_functions(
-    entries: LayerFunctions, rest: float = REST, searching: bool = False
+    entries: LayerFunctions, allowed: float = REST, searching: bool = False
 ) -> PairFunctions:
     """The averages of a layer for many pairs, shared by all networks that use them."""
-    return PairFunctions(entries, rest, searching)
+    return PairFunctions(entries, allowed, searching)

@@ -116,8 +116,8 @@ class PairMaps:
         """
         upper = columns is None
         columns = rows if columns is None else columns
-        found = self._covering(np.concatenate([variances_of(rows), variances_of(columns)]))
-        _Block(found, rows, columns, K0, upper).fill(values)
+        covering_map = self._covering(np.concatenate([variances_of(rows), variances_of(columns)]))
+        _Block(covering_map, rows, columns, K0, upper).fill(values)
         if upper:
             for matrix in values:
                 _mirror(matrix)
@@ -127,12 +127,15 @@ class PairMaps:
         logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
         low, high = float(logs.min()), float(logs.max())
         half = (high - low) / 2 if high - low > 2 * _EQUAL else 0.0
-        for known in self._maps:
-            covered = known.center - known.half <= low and high <= known.center + known.half
-            if covered and known.half <= _WIDER * _MARGIN * half:
-                return known
-            if not half and not known.half and abs(known.center - low) <= _EQUAL:
-                return known
+        for candidate in self._maps:
+            covered = (
+                candidate.center - candidate.half <= low
+                and high <= candidate.center + candidate.half
+            )
+            if covered and candidate.half <= _WIDER * _MARGIN * half:
+                return candidate
+            if not half and not candidate.half and abs(candidate.center - low) <= _EQUAL:
+                return candidate
         # A little wider, for blocks to come.
         new = PairMap(self.recursion, (low + high) / 2, _MARGIN * half)
         self._maps[:] = [*self._maps[1 - _KEPT :], new]
@@ -165,18 +168,18 @@ class _Block:
                 if self.upper and a.start == b.start:
                     np.fill_diagonal(v, 0.0)
                 norms = (one.polynomials for one in part)
-                found = self.map.across(v, *norms) if self.map.half else self.map.along(v)
-                _scale(found, K0, *part, odd)
+                quantities = self.map.across(v, *norms) if self.map.half else self.map.along(v)
+                _scale(quantities, K0, *part, odd)
             else:
-                found = np.full((len(values), *K0.shape), np.nan)
+                quantities = np.full((len(values), *K0.shape), np.nan)
             # NaN if one of them is.
-            if np.isnan(found[0].max()):
-                i, j = np.nonzero(np.isnan(found[0]))
+            if np.isnan(quantities[0].max()):
+                i, j = np.nonzero(np.isnan(quantities[0]))
                 i, j = i + a.start, j + b.start
                 chosen = (i[i < j], j[i < j]) if self.upper else (i, j)
                 left.append((*chosen, self.K0[chosen]))
                 waiting += len(chosen[0])
-            values[:, a, b] = found
+            values[:, a, b] = quantities
             if waiting > _LEFT:
                 self._through_layers(values, left)
                 left, waiting = [], 0
@@ -188,7 +191,7 @@ class _Block:
         values[:, i, j] = self.map.recursion.pairs(*self._joined(i, j, K0))
 
     def _joined(self, i: np.ndarray, j: np.ndarray, K0: np.ndarray) -> tuple:
-        """What the inputs of pairs bring along, their covariances, and who they are there."""
+        """Quantities of the inputs of pairs, their covariances, and the places of both inputs."""
         if self.rows is self.columns:
             return self.rows, K0, (i, j)
         (first, row), (second, column) = (np.unique(one, return_inverse=True) for one in (i, j))
@@ -218,7 +221,7 @@ class _Block:
 
 
 class _Single(NamedTuple):
-    """What the pairs of a strip need of its rows, or of its columns.
+    """Data of the rows, or of the columns, of a strip that its pairs use.
 
     Parameters
     ----------

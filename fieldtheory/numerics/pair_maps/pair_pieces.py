@@ -202,8 +202,8 @@ class PairMap:
         at_nodes = own[..., nonzero] if not self.half else self._own_at(nodes(size))
         first, second = (np.append(a, size + b) for a, b in zip(grid[:2], sampled, strict=True))
         both = np.concatenate([at_nodes, own], axis=-1)
-        found = self._sampled(both, first, second, np.append(grid[2], v[joined]))
-        half, exact = np.split(found, [grid[2].size], axis=1)
+        values = self._sampled(both, first, second, np.append(grid[2], v[joined]))
+        half, exact = np.split(values, [grid[2].size], axis=1)
         half = half.reshape(-1, *grid[2].shape)
         half[list(self.recursion.odd)] /= np.tanh(inside)
         U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T

@@ -34,7 +34,7 @@ class PairRecursion(Protocol):
         """Of every quantity, whether it vanishes with the covariance of the inputs."""
 
     def own(self, K0: np.ndarray) -> np.ndarray:
-        """What inputs of variances (P,) bring along, shape (..., P)."""
+        """Quantities of single inputs of variances (P,), shape (..., P)."""
 
     def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
@@ -89,11 +89,13 @@ class OutputRecursion:
 
         Raises OverflowError if that exceeds float64.
         """
-        found = [own[self.layer]] * 2
+        diagonals = [own[self.layer]] * 2
         if 1 in self.rows:
             gains = variance_gains(self.network, own, 1)
-            found[1] = responses(layer_coefficients(self.network, 1).skips, gains)[1][self.layer]
-        return np.stack([found[row] for row in self.rows])
+            diagonals[1] = responses(layer_coefficients(self.network, 1).skips, gains)[1][
+                self.layer
+            ]
+        return np.stack([diagonals[row] for row in self.rows])
 
     def factors(self, own: np.ndarray) -> np.ndarray:
         """√K^(layer), divided by √K^(0) for responses and odd kernels."""

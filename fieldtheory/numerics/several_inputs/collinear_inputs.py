@@ -20,7 +20,7 @@ _ROUNDING = 1e-10
 
 
 class Collinear(NamedTuple):
-    """Which input each one is up to factors.
+    """Representative of each input up to factors.
 
     Parameters
     ----------

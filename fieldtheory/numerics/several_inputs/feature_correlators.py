@@ -89,12 +89,12 @@ def allowed_error(signals: Signals, kinked: float = _KINKED) -> float:
 
 def resolved(
     signals: Signals,
-    found: Callable[[int], Truncated],
+    expansion: Callable[[int], Truncated],
     allowed: float,
     fewest: int = 0,
     longest: float = np.inf,
 ) -> Truncated | None:
-    """What is found by as many orders as it takes, or by the most there are up to ``longest``."""
+    """Expansion to as many orders as it takes, or to the most there are up to ``longest``."""
     truncated = None
     correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
     least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
@@ -102,7 +102,7 @@ def resolved(
         if count > longest:
             break
         if count >= min(max(least, fewest), _COUNTS[-1]):
-            truncated = found(count)
+            truncated = expansion(count)
             if truncated.error <= max(allowed, truncated.missed):
                 break
     return truncated
@@ -131,8 +131,8 @@ def correlators(signals: Signals) -> Truncated | None:
         two = _widest_layers(signals)
         alone = resolved(two, lambda count: _correlators(two, count), allowed, longest=longest)
         fewest = alone.orders if alone else 0
-    found = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
-    return found and _refined(signals, found)
+    series = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
+    return series and _refined(signals, series)
 
 
 def _refined(signals: Signals, series: Truncated) -> Truncated:
@@ -142,7 +142,7 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
     if signals.smooth or jumps or len(signals.functions) > 1:
         return series
     values, left_out = series.values.copy(), np.abs(series.left_out)
-    known, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
+    averages, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
     pairs = np.transpose(signals.pairs).tolist()
     order = np.argsort(-left_out, axis=None)
     order = order[left_out.ravel()[order] > _MISSED * np.abs(values).max()]
@@ -150,11 +150,11 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
         k, row, l, column = map(int, place)
         four = [(layer, a) for layer, pair in ((k, row), (l, column)) for a in pairs[pair]]
         key = tuple(sorted(four))
-        if len(set(four)) < 4 and (key in known or len(known) < _MOST):
-            if key not in known:
-                known[key] = _on_panels(signals, key)
-            if not np.isnan(known[key]):
-                values[place] = known[key] - mean[k, row] * mean[l, column]
+        if len(set(four)) < 4 and (key in averages or len(averages) < _MOST):
+            if key not in averages:
+                averages[key] = _on_panels(signals, key)
+            if not np.isnan(averages[key]):
+                values[place] = averages[key] - mean[k, row] * mean[l, column]
                 left_out[place] = 0.0
     return series._replace(values=values, left_out=left_out)
 
@@ -183,36 +183,38 @@ def _widest_layers(signals: Signals) -> Signals:
 def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
     size, p, orders = f.shape
-    found, left = np.zeros((2, size, p, size, p))
+    values, left = np.zeros((2, size, p, size, p))
     parts, every, few = _quarters(count), np.arange(p), max(1, _TOGETHER // (p * orders))
     for k in signals.counted(range(size), "correlators, layers"):
         later, tail = given_layer(signals, f[k:], k, every)
         for columns in np.array_split(every, -(-p // few)):
             rows, turned = np.tile(every, len(columns)), np.repeat(columns, p)
             X = signals.between(k, rows, k, turned)
-            seen = applied(X, f[k, rows].T, count, _negligible(signals))
+            mapped = applied(X, f[k, rows].T, count, _negligible(signals))
             for number, column in enumerate(columns):
-                part = seen[:, number * p : (number + 1) * p].T
+                part = mapped[:, number * p : (number + 1) * p].T
                 whole, third, last = (part[:, some] @ later[:, column, some].T for some in parts)
-                found[k, :, k:, column] = whole + third + last
+                values[k, :, k:, column] = whole + third + last
                 left[k, :, k:, column] = _left_out(third, last, tail[:, column], signals.smooth)
     if len(signals.functions) == 1:
-        _within_layers(signals, f, found, left, count)
+        _within_layers(signals, f, values, left, count)
     for k in range(1, size):
-        found[k, :, :k], left[k, :, :k] = (
-            np.moveaxis(each[:k, :, k], 2, 0) for each in (found, left)
+        values[k, :, :k], left[k, :, :k] = (
+            np.moveaxis(each[:k, :, k], 2, 0) for each in (values, left)
         )
     idle = np.flatnonzero(signals.idle)
     left[idle] = left[:, :, idle] = 0.0
-    return Truncated(count, found, left, _missed(signals, f))
+    return Truncated(count, values, left, _missed(signals, f))
 
 
 def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:
     exact = means(signals)
     own = exact[:, signals.pairs[0] == signals.pairs[1]]
     size = np.max(own, axis=1, initial=0.0, keepdims=True)
-    apart = np.abs(f[..., 0] - exact[:, pairs])
-    return float(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0).max(initial=0.0))
+    deviation = np.abs(f[..., 0] - exact[:, pairs])
+    return float(
+        np.divide(deviation, size, out=np.zeros_like(deviation), where=size > 0).max(initial=0.0)
+    )
 
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
@@ -246,10 +248,12 @@ def given_layer(
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
     X = np.swapaxes(signals.between(k, columns, l, columns), 0, 1)
     count = _count(f.shape[-1])
-    given = applied(X, f.reshape(len(l), -1).T, count, _negligible(signals)).T.reshape(f.shape)
-    given[layers == k] = f[layers == k]
+    conditional = applied(X, f.reshape(len(l), -1).T, count, _negligible(signals)).T.reshape(
+        f.shape
+    )
+    conditional[layers == k] = f[layers == k]
     tail = 2 * np.minimum(singular_values(X)[2], 1.0) ** (count / 4)
-    return given, tail.reshape(len(layers), len(pairs))
+    return conditional, tail.reshape(len(layers), len(pairs))
 
 
 def _negligible(signals: Signals) -> float:
@@ -263,13 +267,13 @@ def _count(size: int) -> int:
 
 
 def _quarters(count: int) -> tuple[slice, slice, slice]:
-    """Where the coefficients of n > 0 in the first half, the third and the last quarter are."""
+    """Slices of the coefficients of n > 0: the first half, the third and the last quarter."""
     third, last = packed_size(count // 2), packed_size(count - count // 4)
     return slice(1, third), slice(third, last), slice(last, None)
 
 
 def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
-    """What orders beyond the last quarter add, from what this one and the one before add.
+    """Estimate of the orders beyond the last quarter, from this one and the one before.
 
     Coefficients of analytic φ fall off ever faster, those at kinks as powers of the order, so that
     correlations alone make them small.
@@ -281,21 +285,21 @@ def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: boo
 
 
 def _within_layers(
-    signals: Signals, f: np.ndarray, found: np.ndarray, left: np.ndarray, count: int
+    signals: Signals, f: np.ndarray, values: np.ndarray, left: np.ndarray, count: int
 ) -> None:
     """Correlators of a layer with itself, in place."""
     (four, which), p = _four_inputs(signals), f.shape[1]
     fourth, exact = _of_two_inputs(signals, four), means(signals)
-    rest = np.zeros_like(fourth)
+    remainders = np.zeros_like(fourth)
     for k in range(len(f)):
         (some,) = np.nonzero(np.isnan(fourth[k]))
         if len(some):
-            fourth[k, some], rest[k, some] = _split(
+            fourth[k, some], remainders[k, some] = _split(
                 signals, f[k], exact[k], k, four[:, some], count
             )
         mean = exact[k]
-        found[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
-        left[k, :, k] = rest[k, which].reshape(p, p)
+        values[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
+        left[k, :, k] = remainders[k, which].reshape(p, p)
 
 
 def _four_inputs(signals: Signals) -> tuple[np.ndarray, np.ndarray]:
@@ -319,7 +323,7 @@ def exact_within_layers(signals: Signals) -> np.ndarray:
 def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
     """⟨φφφφ⟩ of sorted inputs (4, m) of which at most two differ, shape (L + 1, m); else NaN."""
     (psi,) = signals.functions
-    found = np.full((len(signals.K), four.shape[1]), np.nan)
+    moments = np.full((len(signals.K), four.shape[1]), np.nan)
     one, other = four[0], four[3]
     times = np.count_nonzero(four == one, axis=0)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
@@ -330,11 +334,11 @@ def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
         if not some.any():
             continue
         if power == 4:
-            found[some] = _coefficients(psi.square, 4)(a[some])[0][:, -1]
+            moments[some] = _coefficients(psi.square, 4)(a[some])[0][:, -1]
             continue
         averages = _of_powers(psi, power, 4 - power)
-        found[some] = averages(a[some], b[some], t[some], PAIR_TOLERANCE / 10)[0].value
-    return found
+        moments[some] = averages(a[some], b[some], t[some], PAIR_TOLERANCE / 10)[0].value
+    return moments
 
 
 def means(signals: Signals) -> np.ndarray:
@@ -342,16 +346,16 @@ def means(signals: Signals) -> np.ndarray:
     alpha, beta = signals.pairs
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
-    found = np.zeros(a.shape)
+    total = np.zeros(a.shape)
     for psi in signals.functions:
         values = _coefficients(psi, 4)(own.ravel())[0].reshape(*own.shape, -1)
-        apart = (a > 0) & (b > 0)
+        nonzero = (a > 0) & (b > 0)
         # A signal that vanishes has the mean φ(0), one of a pair or both.
         some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
         averages = _of_powers(psi, 1, 1)
-        some[apart] = averages(a[apart], b[apart], t[apart], PAIR_TOLERANCE / 10)[0].value
-        found += some
-    return found
+        some[nonzero] = averages(a[nonzero], b[nonzero], t[nonzero], PAIR_TOLERANCE / 10)[0].value
+        total += some
+    return total
 
 
 # Tables that are kept.
@@ -386,8 +390,8 @@ def _split(
     best, every = np.argmin(correlation, axis=0), np.arange(four.shape[1])
     rows, columns = splits[best, :, every].T
     X = np.moveaxis(X, 0, -1)[..., every, best]
-    seen = applied(X, f[rows].T, count, _negligible(signals)).T
-    terms = seen * f[columns]
+    mapped = applied(X, f[rows].T, count, _negligible(signals)).T
+    terms = mapped * f[columns]
     whole, third, last = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
     fourth = whole + third + last + mean[rows] * mean[columns]
@@ -414,25 +418,25 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
     if lines.known:
         return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
     allowed = allowed_error(signals, DERIVATIVES)
-    found = resolved(
+    series = resolved(
         signals, lambda count: _correlators_by_kernels(signals, pairs, count), allowed, least
     )
-    assert found is not None
-    return found
+    assert series is not None
+    return series
 
 
 def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> Truncated:
     expansion, size = Expansion(signals, count, pairs), len(signals.K)
     own = np.stack([*expansion.squares, expansion.observables])
-    found, left = np.zeros((2, size, size, 3, 3, len(pairs)))
+    values, left = np.zeros((2, size, size, 3, 3, len(pairs)))
     for k in signals.counted(range(size - 1), "mean_shift, layers"):
-        for e, moved in enumerate(expansion.by_kernels):
-            given, tail = given_layer(signals, moved[k + 1 :], k, pairs)
+        for e, derivatives in enumerate(expansion.by_kernels):
+            conditional, tail = given_layer(signals, derivatives[k + 1 :], k, pairs)
             whole, third, last = (
-                np.einsum("lpn,fpn->lfp", given[..., some], own[:, k, :, some])
+                np.einsum("lpn,fpn->lfp", conditional[..., some], own[:, k, :, some])
                 for some in _quarters(count)
             )
-            found[k, k + 1 :, e] = whole + third + last
+            values[k, k + 1 :, e] = whole + third + last
             left[k, k + 1 :, e] = _left_out(third, last, tail[:, None], signals.smooth)
     left[np.flatnonzero(signals.idle)] = 0.0
-    return Truncated(count, found, left, _missed(signals, expansion.observables, pairs))
+    return Truncated(count, values, left, _missed(signals, expansion.observables, pairs))

@@ -43,17 +43,17 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
         # Signals that are parallel to rounding stay so: there is no angle to differentiate by.
         used = used & ((signals.R[1, 1][:, pairs] > 0) | (own[:, alpha] * own[:, beta] == 0))
     a, b, t = (K[used] for K in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
-    found = np.zeros((3, 3, *used.shape))
+    result = np.zeros((3, 3, *used.shape))
     # A signal that vanishes leaves a series of one term.
     series = (a * b == 0) | signals.smooth
     hessian = np.zeros((3, 3, len(a)))
     for psi in signals.functions:
-        rest = _of_lines if lines_of(psi) else _by_differences
-        for some, one in ((series, _hessian), (~series, rest)):
+        of_kinks = _of_lines if lines_of(psi) else _by_differences
+        for some, one in ((series, _hessian), (~series, of_kinks)):
             if some.any():
                 hessian[:, :, some] += one(psi, a[some], b[some], t[some])
-    found[:, :, used] = hessian
-    return found
+    result[:, :, used] = hessian
+    return result
 
 
 def mean_slopes(signals: Signals) -> np.ndarray:
@@ -64,13 +64,13 @@ def mean_slopes(signals: Signals) -> np.ndarray:
     alpha, beta = signals.pairs
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
-    found = np.zeros_like(signals.K)
+    slopes = np.zeros_like(signals.K)
     for psi in signals.functions:
         rows = _by_series(psi, a.ravel(), b.ravel(), t.ravel(), [(1, 0), (0, 1)])
         first, second = rows.reshape(2, *a.shape)
-        found[:, alpha, beta] += first
-        found[:, beta, alpha] += np.where(alpha == beta, 0.0, second)
-    return found
+        slopes[:, alpha, beta] += first
+        slopes[:, beta, alpha] += np.where(alpha == beta, 0.0, second)
+    return slopes
 
 
 def _hessian(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -89,7 +89,7 @@ def _by_series(
     f, g = places.reshape(2, -1)
     c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
     x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
-    found = np.zeros((len(orders), len(c)))
+    averages = np.zeros((len(orders), len(c)))
     # Pairs of about one correlation take about as many orders.
     sorted_pairs = np.argsort(np.abs(c))
     for some in np.array_split(sorted_pairs, -(-len(c) // _PAIRS)):
@@ -97,13 +97,13 @@ def _by_series(
         kept = min(_ORDERS, _FEWEST + int(_DECAY / -np.log(largest))) + 1
         n = np.arange(float(kept))
         powers, rows, columns = c[some, None] ** n, coefficients[f[some]], coefficients[g[some]]
-        for each, (i, j) in zip(found, orders, strict=True):
+        for each, (i, j) in zip(averages, orders, strict=True):
             raised = np.prod([n + 1 + m for m in range(i)], axis=0) ** 0.5
             raised = raised * np.prod([n + 1 + m for m in range(j)], axis=0) ** 0.5
             shifted = rows[:, i : i + kept], columns[:, j : j + kept]
             terms = np.einsum("n,mn,mn,mn->m", raised, *shifted, powers)
             each[some] = terms * x[some] ** i * y[some] ** j
-    return found
+    return averages
 
 
 def _of_lines(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -130,14 +130,14 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     reach = np.minimum(_SHARE * small, _WIDEST)
     steps = chebyshev.chebpts1(_NODES)
     slope = chebyshev.chebval(0.0, chebyshev.chebder(_cardinal(steps)))
-    found = []
+    derivatives = []
     for direction in range(3):
         u, v, w = (np.multiply.outer(steps * (direction == d), reach) for d in range(3))
         x, y, theta = a * np.exp(u), b * np.exp(v), angle + w
         gradient = averages.at_angles(x.ravel(), y.ravel(), theta.ravel())
         rows = np.array([gradient.by_a, gradient.by_b, gradient.by_t]).reshape(3, *x.shape)
-        found.append(np.einsum("n,enm->em", slope, rows) / reach)
-    by_a, by_b, by_angle = found
+        derivatives.append(np.einsum("n,enm->em", slope, rows) / reach)
+    by_a, by_b, by_angle = derivatives
     by_t = -by_angle / (root * np.sin(angle))
     # At a fixed covariance the correlation falls as variances grow.
     by_a, by_b = ((row - t * by_t / 2) / K for row, K in ((by_a, a), (by_b, b)))

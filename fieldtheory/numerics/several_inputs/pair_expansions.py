@@ -194,8 +194,8 @@ class Expansion:
     def squares(self) -> np.ndarray:
         """Of g(h_α, h_α) and g(h_β, h_β), shape (2, L + 1, pairs, orders)."""
         n, i = packed_places(self.count)
-        found = np.zeros((2, *self.observables.shape))
-        for l in range(found.shape[1]):
+        coefficients = np.zeros((2, *self.observables.shape))
+        for l in range(coefficients.shape[1]):
             own, (c, s) = self._deviations(l), self._direction(l)
             for side, members in enumerate((self.first, self.second)):
                 along, across = ((1 - side) + side * c, side * s)
@@ -206,8 +206,8 @@ class Expansion:
                 )
                 for psi in self.signals.functions:
                     singles = {a: self._single(_squared(psi), own[a], 0) for a in set(members)}
-                    found[side, l] += shares * np.array([singles[a][n] for a in members])
-        return found
+                    coefficients[side, l] += shares * np.array([singles[a][n] for a in members])
+        return coefficients
 
     @cached_property
     def by_kernels(self) -> np.ndarray:
@@ -240,23 +240,23 @@ class Expansion:
 
     def _products(self, i: int, j: int) -> np.ndarray:
         """Of Σ_k ψ_k^(i)(h_α) ψ_k^(j)(h_β), shape (L + 1, pairs, orders)."""
-        found = np.zeros((len(self.signals.K), len(self.pairs), packed_size(self.count)))
+        coefficients = np.zeros((len(self.signals.K), len(self.pairs), packed_size(self.count)))
         for psi in self.signals.functions:
             f, g = _derivative(psi, i), _derivative(psi, j)
-            for l in range(len(found)):
-                found[l] += self._product(f, g, l)
-        return found
+            for l in range(len(coefficients)):
+                coefficients[l] += self._product(f, g, l)
+        return coefficients
 
     def _product(self, f: Function, g: Function, l: int) -> np.ndarray:
         own, (c, s) = self._deviations(l), self._direction(l)
-        apart = self.first != self.second
-        most = self._orders(float(np.abs(c[apart]).max(initial=0.0)))
-        singles = {b: self._single(g, own[b], most) for b in set(self.second[apart])}
+        distinct = self.first != self.second
+        most = self._orders(float(np.abs(c[distinct]).max(initial=0.0)))
+        singles = {b: self._single(g, own[b], most) for b in set(self.second[distinct])}
         n, i = packed_places(self.count)
         factors, powers = _factors(self.count, most), np.arange(most)[:, None]
-        found = np.zeros((len(self.pairs), len(n)))
+        coefficients = np.zeros((len(self.pairs), len(n)))
         for a in set(self.first):
-            others = np.flatnonzero(apart & (self.first == a))
+            others = np.flatnonzero(distinct & (self.first == a))
             if len(others):
                 sizes = np.abs([singles[b] for b in self.second[others]])
                 relevant = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
@@ -266,11 +266,11 @@ class Expansion:
                 shifted = sliding_window_view(singles[self.second[p]], self.count)[:kept]
                 across = s[p] ** np.arange(self.count)
                 turned = shifted * factors[:kept] * c[p] ** powers[:kept] * across
-                found[p] = (matrix @ turned)[i, n - i]
-            for p in np.flatnonzero(~apart & (self.first == a)):
+                coefficients[p] = (matrix @ turned)[i, n - i]
+            for p in np.flatnonzero(~distinct & (self.first == a)):
                 diagonal = packed_size(np.arange(self.count) + 1) - 1
-                found[p, diagonal] = self._single(lambda h: f(h) * g(h), own[a], 0)
-        return found
+                coefficients[p, diagonal] = self._single(lambda h: f(h) * g(h), own[a], 0)
+        return coefficients
 
     def _orders(self, c: float) -> int:
         """Orders of z_1 in φ(y) that matter: i has a negative binomial distribution given j."""
@@ -293,12 +293,12 @@ class Expansion:
 
     def _rule(self, sigma: float, orders: int) -> _Rule:
         """Nodes and at least so many Hermite functions, those of the most orders asked for."""
-        known = self._rules.get(float(sigma))
-        if known is None or len(known.basis) < orders:
+        rule = self._rules.get(float(sigma))
+        if rule is None or len(rule.basis) < orders:
             most = max(orders, self.count)
-            known = _Rule.of(self.signals.functions, sigma, self.count, most)
-            self._rules[float(sigma)] = known
-        return known
+            rule = _Rule.of(self.signals.functions, sigma, self.count, most)
+            self._rules[float(sigma)] = rule
+        return rule
 
     def _single(self, function: Callable[..., np.ndarray], sigma: float, more: int) -> np.ndarray:
         """⟨f(σ z) h_n(z)⟩ of ``more`` orders than are kept."""

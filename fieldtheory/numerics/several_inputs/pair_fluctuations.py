@@ -19,7 +19,7 @@ from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 @dataclass(frozen=True, eq=False)
 class PairGains:
-    """What moves ⟨g_αβ⟩ in every layer: its derivatives by K_αβ, K_αα and K_ββ, times a_l.
+    """Derivatives of ⟨g_αβ⟩ in every layer by K_αβ, K_αα and K_ββ, times a_l.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class PairGains:
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Where variances and covariances are among the pairs, and α and β of the latter."""
+        """Places of variances and covariances among the pairs, and α and β of the latter."""
         alpha, beta = np.triu_indices(self.own.shape[1])
         same = alpha == beta
         return np.nonzero(same)[0], np.nonzero(~same)[0], alpha[~same], beta[~same]
@@ -46,12 +46,12 @@ class PairGains:
         own, others, alpha, beta = self.places
         variances = K[own]
         shape = (-1, *[1] * (K.ndim - 1))
-        found = np.empty_like(K)
-        found[own] = self.own[l].reshape(shape) * variances
-        found[others] = self.pair[l].reshape(shape) * K[others]
-        found[others] += self.first[l].reshape(shape) * variances[alpha]
-        found[others] += self.second[l].reshape(shape) * variances[beta]
-        return found
+        changes = np.empty_like(K)
+        changes[own] = self.own[l].reshape(shape) * variances
+        changes[others] = self.pair[l].reshape(shape) * K[others]
+        changes[others] += self.first[l].reshape(shape) * variances[alpha]
+        changes[others] += self.second[l].reshape(shape) * variances[beta]
+        return changes
 
     def of_inputs(self, kept: np.ndarray) -> PairGains:
         """Those of some of the inputs, in their order."""
@@ -64,12 +64,12 @@ class PairGains:
         """The transpose of `moved`: what weights of the pairs of C^(l) are for K^(l-1), (p,)."""
         own, others, alpha, beta = self.places
         size, of_pairs = len(own), weights[others]
-        found = np.empty_like(weights)
-        found[own] = self.own[l] * weights[own]
-        found[own] += np.bincount(alpha, self.first[l] * of_pairs, size)
-        found[own] += np.bincount(beta, self.second[l] * of_pairs, size)
-        found[others] = self.pair[l] * of_pairs
-        return found
+        sources = np.empty_like(weights)
+        sources[own] = self.own[l] * weights[own]
+        sources[own] += np.bincount(alpha, self.first[l] * of_pairs, size)
+        sources[own] += np.bincount(beta, self.second[l] * of_pairs, size)
+        sources[others] = self.pair[l] * of_pairs
+        return sources
 
 
 def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndarray:
@@ -84,13 +84,13 @@ def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndar
 
 def traced_back(skips: np.ndarray, gains: PairGains, weights: np.ndarray, m: int) -> np.ndarray:
     """Rows of N G21: weights of the pairs of C^(m) as weights of all sources, shape (L + 2, p)."""
-    found = np.zeros((len(gains.own), len(weights)))
-    found[m] = weights
+    rows = np.zeros((len(gains.own), len(weights)))
+    rows[m] = weights
     kernel = np.zeros_like(weights)
     for l in range(m, 0, -1):
-        kernel = add_skip(skips[l], kernel, gains.traced(l, found[l]))
-        found[l - 1] = kernel
-    return found
+        kernel = add_skip(skips[l], kernel, gains.traced(l, rows[l]))
+        rows[l - 1] = kernel
+    return rows
 
 
 def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -139,7 +139,7 @@ def covariance_with_neurons(
     first, second = signals.pairs
     p = len(first)
     own, others, alpha, beta = gains.places
-    found = np.empty((size, p, p))
+    covariances = np.empty((size, p, p))
     for l in range(size):
         rows = np.zeros((size + 1, p, p))
         for m in range(1, l + 1):
@@ -151,5 +151,5 @@ def covariance_with_neurons(
             rows[m, others] = gains.pair[m][:, None] * crossed
             rows[m, others] += gains.first[m][:, None] * own_terms[alpha]
             rows[m, others] += gains.second[m][:, None] * own_terms[beta]
-        found[l] = accumulated(layers.skips, propagated(layers.skips, gains, rows))[l]
-    return found
+        covariances[l] = accumulated(layers.skips, propagated(layers.skips, gains, rows))[l]
+    return covariances

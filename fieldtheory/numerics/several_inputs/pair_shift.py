@@ -59,15 +59,15 @@ def shift_of_covariances(
     by_neurons = np.stack([slopes.values, slopes.left_out])
     sources[[0, -1], 1:] += _of_neurons(a, layers, gains, by_neurons)
     sources *= a
-    found = np.zeros_like(sources)
+    shift = np.zeros_like(sources)
     kernel, own = np.zeros_like(sources[:, 0]), np.zeros_like(own_shift[0])
     for m in range(1, len(a)):
-        moved = gains.pair[m] * kernel
-        moved[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
-        found[:, m] = sources[:, m] + moved
-        kernel = add_skip(layers.skips[m], kernel, found[:, m])
+        change = gains.pair[m] * kernel
+        change[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
+        shift[:, m] = sources[:, m] + change
+        kernel = add_skip(layers.skips[m], kernel, shift[:, m])
         own = add_skip(layers.skips[m], own, own_shift[m])
-    return found
+    return shift
 
 
 def _of_neurons(
@@ -76,14 +76,14 @@ def _of_neurons(
     """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), (2, L + 1, pairs)."""
     _, others, alpha, beta = gains.places
     size = len(a) - 1
-    found = np.zeros((2, size, len(others)))
+    shift = np.zeros((2, size, len(others)))
     for k in range(1, size):
         # Of layer k to unit sources there, entry by source by pair.
         response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
         for m in range(k + 1, size + 1):
-            found[:, m - 1] += a[k] * np.einsum("nefp,efp->np", slopes[:, k - 1, m - 1], response)
+            shift[:, m - 1] += a[k] * np.einsum("nefp,efp->np", slopes[:, k - 1, m - 1], response)
             if m < size:
-                moved = np.stack(
+                changes = np.stack(
                     [
                         gains.own[m][alpha] * response[0],
                         gains.own[m][beta] * response[1],
@@ -92,5 +92,5 @@ def _of_neurons(
                         + gains.second[m] * response[1],
                     ]
                 )
-                response = add_skip(layers.skips[m], response, moved)
-    return found
+                response = add_skip(layers.skips[m], response, changes)
+    return shift

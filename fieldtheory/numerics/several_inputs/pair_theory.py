@@ -77,7 +77,7 @@ class PairTheory:
 
     @cached_property
     def collinear(self) -> Collinear:
-        """Which inputs are one up to a factor."""
+        """Groups of inputs that are one up to a factor."""
         return Collinear.among(self.signals)
 
     @cached_property
@@ -127,21 +127,21 @@ class PairTheory:
         """N (⟨C⟩ − C*) of all pairs from that of single inputs, and its error, (L + 2, p)."""
         theory, kept = self.distinct, self.collinear.kept
         at, others, *_ = theory.gains.places
-        found = np.zeros((2, len(own), len(at) + len(others)))
-        found[0][:, at] = own[:, kept]
+        shifts = np.zeros((2, len(own), len(at) + len(others)))
+        shifts[0][:, at] = own[:, kept]
         if len(others):
             variances = theory.covariances_of_pairs
-            known = vars(theory).get("series")
-            slopes = correlators_by_kernels(theory.signals, others, known.orders if known else 0)
+            series = vars(theory).get("series")
+            slopes = correlators_by_kernels(theory.signals, others, series.orders if series else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
             slopes = slopes._replace(
                 left_out=(slopes.error > allowed_error(theory.signals, DERIVATIVES)) * left_out
             )
             parts = theory.layers, theory.gains, theory.signals
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
-            found[0][:, others], found[1][:, others] = shift[0], _error(shift)
+            shifts[0][:, others], shifts[1][:, others] = shift[0], _error(shift)
         place, factor = self.collinear.of_pairs()
-        return found[0][:, place] * factor, found[1][:, place] * np.abs(factor)
+        return shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
 
     @cached_property
     def series(self) -> Truncated | None:
@@ -152,12 +152,12 @@ class PairTheory:
     def sources(self) -> np.ndarray:
         """The estimate of S22/N of all layers and pairs, shape (n, L + 2, p, L + 2, p)."""
         self._require_memory()
-        found = self.series
-        if found is None or found.error > SAMPLED:
+        series = self.series
+        if series is None or series.error > SAMPLED:
             return sampled_sources(self.layers, self.gains, self.signals)
-        stack = [found.values]
-        if found.error > allowed_error(self.signals):
-            stack.append(found.left_out)
+        stack = [series.values]
+        if series.error > allowed_error(self.signals):
+            stack.append(series.left_out)
         return pair_fluctuations.weighted(self.layers, np.stack(stack))
 
     @cached_property
@@ -197,12 +197,12 @@ class PairTheory:
         pairs = zip(alpha.tolist(), beta.tolist(), strict=True)
         return starmap(lambda a, b: self.of_inputs(np.array([a, b])), pairs)
 
-    def _with_collinear(self, found: np.ndarray) -> np.ndarray:
+    def _with_collinear(self, covariances: np.ndarray) -> np.ndarray:
         """Covariances (..., p, p) of all inputs from those of distinct ones."""
         if self.distinct is self:
-            return found
+            return covariances
         place, factor = self.collinear.of_pairs()
-        return found[..., place[:, None], place] * np.outer(factor, factor)
+        return covariances[..., place[:, None], place] * np.outer(factor, factor)
 
     def _require_memory(self) -> None:
         inputs = self.gains.own.shape[1]

@@ -70,7 +70,7 @@ class Lines:
 def correlators(signals: Signals, lines: Lines) -> np.ndarray:
     """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
     size, (alpha, beta) = len(signals.K), signals.pairs
-    found, p = np.empty((size, len(alpha)) * 2), len(alpha)
+    covariances, p = np.empty((size, len(alpha)) * 2), len(alpha)
     rows, columns = np.indices((p, p)).reshape(2, -1)
     for k, l, some in _layer_pairs(signals, 0, rows, "correlators, layers"):
         place = k, rows[some], l, columns[some]
@@ -82,30 +82,30 @@ def correlators(signals: Signals, lines: Lines) -> np.ndarray:
                 k_at, rows_at, l_at, columns_at = (each[at] for each in place)
                 terms = lines.observable(one), lines.observable(other)
                 values[at] = correlated(signals, k_at, rows_at, l_at, columns_at, *terms)
-        found[place] = found[l, columns[some], k, rows[some]] = values
-    return found
+        covariances[place] = covariances[l, columns[some], k, rows[some]] = values
+    return covariances
 
 
 def correlators_by_kernels(signals: Signals, lines: Lines, pairs: np.ndarray) -> np.ndarray:
     """⟨∂_e g^(l) ; g_e'^(k)⟩, shape (L + 1, L + 1, 3, 3, pairs), by k < l, e, e'."""
     size, (alpha, beta) = len(signals.K), signals.pairs
     own = np.flatnonzero(alpha == beta)
-    found = np.zeros((size, size, 3, 3, len(pairs)))
+    covariances = np.zeros((size, size, 3, 3, len(pairs)))
     sources = own[alpha[pairs]], own[beta[pairs]], pairs
     for k, l, some in _layer_pairs(signals, 1, pairs, "mean_shift, layers"):
-        for e, moved in enumerate(lines.by_kernels()):
+        for e, derivative in enumerate(lines.by_kernels()):
             for other, of in enumerate(sources):
                 place = k, of[some], l, pairs[some]
-                terms = lines.observable(other < 2), moved
-                found[k, l, e, other, some] = correlated(signals, *place, *terms)
-    return found
+                terms = lines.observable(other < 2), derivative
+                covariances[k, l, e, other, some] = correlated(signals, *place, *terms)
+    return covariances
 
 
 def _layer_pairs(
-    signals: Signals, apart: int, entries: np.ndarray, title: str
+    signals: Signals, distance: int, entries: np.ndarray, title: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Layers k and l >= k + ``apart`` and indices of entries, all of them in several parts."""
-    k, l = np.triu_indices(len(signals.K), apart)
+    """Layers k and l >= k + ``distance`` and indices of entries, all of them in several parts."""
+    k, l = np.triu_indices(len(signals.K), distance)
     count = len(k) * len(entries)
     parts = range(-(-count // _ENTRIES))
     for part in signals.counted(parts, title):
@@ -125,22 +125,22 @@ def correlated(
 ) -> np.ndarray:
     """⟨F ; G⟩ of F of pairs in layers k and G of pairs in layers l >= k, shape (m,)."""
     X = signals.between(k, rows, l, columns)
-    R, apart = zip(*(_factors(signals, *at) for at in ((k, rows), (l, columns))), strict=True)
-    X = np.stack([X[0], X[1] * apart[0]])
-    X = np.stack([X[:, 0], X[:, 1] * apart[1]], axis=1)
+    R, distinct = zip(*(_factors(signals, *at) for at in ((k, rows), (l, columns))), strict=True)
+    X = np.stack([X[0], X[1] * distinct[0]])
+    X = np.stack([X[:, 0], X[:, 1] * distinct[1]], axis=1)
     u, v, *values = singular_values(X)
     s = np.clip(values, -1.0, 1.0)
     first, second = _turned(R[0], u), _turned(R[1], v)
-    found = np.zeros(len(u))
+    covariances = np.zeros(len(u))
     panels = np.ceil(np.log(1 / np.maximum(1 - s[0], _LAST)) / np.log(_RATIO)).astype(int) + 1
     for count in np.unique(panels):
         (some,) = np.nonzero(panels == count)
         for part in np.array_split(some, -(-len(some) * count * _NODES // _TOGETHER)):
             signs = _FourSignals(first[..., part], second[..., part], s[:, part], int(count))
-            found[part] = sum(
+            covariances[part] = sum(
                 a * b * signs.correlator(F + G) for a, F in one for b, G in other if a * b
             )
-    return found
+    return covariances
 
 
 def _factors(signals: Signals, l: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,9 +148,9 @@ def _factors(signals: Signals, l: np.ndarray, pairs: np.ndarray) -> tuple[np.nda
     R = np.array(signals.R[:, :, l, pairs])
     different = np.not_equal(*(members[pairs] for members in signals.pairs))
     least = _ANGLE * np.hypot(R[1, 0], R[1, 1])
-    apart = R[1, 1] > least
-    R[1, 1] = np.where(apart | ~different, R[1, 1], least)
-    return R, apart
+    distinct = R[1, 1] > least
+    R[1, 1] = np.where(distinct | ~different, R[1, 1], least)
+    return R, distinct
 
 
 def _turned(R: np.ndarray, angle: np.ndarray) -> np.ndarray:
@@ -243,8 +243,8 @@ class _Averages:
     def _average(self, kinds: str, zero: frozenset[int]) -> Any:
         if "d" in kinds:
             i = kinds.index("d")
-            rest = self.average(_without(kinds, i), zero | {i})
-            return np.sqrt(2 / np.pi) * _inverse(_norm(self._given(zero)[i])) * rest
+            reduced = self.average(_without(kinds, i), zero | {i})
+            return np.sqrt(2 / np.pi) * _inverse(_norm(self._given(zero)[i])) * reduced
         if "h" in kinds or "a" in kinds:
             i = kinds.index("h" if "h" in kinds else "a")
             rows = self._given(zero)

@@ -109,37 +109,39 @@ def sampled_sources(
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
     points = _SECONDS / REPLICATES / np.dot(_COSTS, sizes)
     points = 1 << int(np.clip(np.log2(points), _FEWEST, _MOST))
-    rest = _Remainder(layers, gains, signals)
-    found = np.zeros((REPLICATES, size * p, size * p))
+    remainder = _Remainder(layers, gains, signals)
+    products = np.zeros((REPLICATES, size * p, size * p))
     seeds = np.random.SeedSequence(seed).spawn(REPLICATES)
     for number in signals.counted(range(REPLICATES), "correlators, sampled paths"):
         for h in paths(signals.C, signals.skips, points, seeds[number]):
-            values = rest.of(h).reshape(size * p, -1)
-            found[number] += values @ values.T / points
-    mean = found.mean(axis=0)
-    spread = (found - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
-    stack = np.concatenate([mean[None] + rest.known().reshape(mean.shape), spread])
+            values = remainder.of(h).reshape(size * p, -1)
+            products[number] += values @ values.T / points
+    mean = products.mean(axis=0)
+    spread = (products - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
+    stack = np.concatenate([mean[None] + remainder.known().reshape(mean.shape), spread])
     stack = stack.reshape(-1, size, p, size, p)
     for l, exact in enumerate(exact_within_layers(signals)):
-        known = ~np.isnan(exact)
-        stack[:, l, :, l][:, known] = 0.0
-        stack[0, l, :, l][known] = rest.a[l] ** 2 * exact[known]
+        is_exact = ~np.isnan(exact)
+        stack[:, l, :, l][:, is_exact] = 0.0
+        stack[0, l, :, l][is_exact] = remainder.a[l] ** 2 * exact[is_exact]
     S22 = np.zeros((len(stack), size + 1, p, size + 1, p))
     S22[:, 1:, :, 1:] = stack
     return S22
 
 
 class _Remainder:
-    """What is left of a_l g without its mean and its parts of first and second order."""
+    """Remainder of a_l g without its mean and its parts of first and second order."""
 
     def __init__(self, layers: LayerCoefficients, gains: PairGains, signals: Signals) -> None:
         self.signals = signals
         self.a = layers.weights[1:].ravel()
         self.means = means(signals)
         # Derivatives of jumps grow as one over the angle, and cancel.
-        apart = signals.R[1, 1] > _CANCELS * signals.K[:, signals.pairs[1], signals.pairs[1]] ** 0.5
+        distinct = (
+            signals.R[1, 1] > _CANCELS * signals.K[:, signals.pairs[1], signals.pairs[1]] ** 0.5
+        )
         jumps = any(len(psi.jumping) for psi in signals.functions)
-        used = float(not jumps or bool(apart[:, signals.pairs[0] != signals.pairs[1]].all()))
+        used = float(not jumps or bool(distinct[:, signals.pairs[0] != signals.pairs[1]].all()))
         parts = gains.own, gains.pair, gains.first, gains.second
         self.gains = gains if used else PairGains(*(np.zeros_like(part) for part in parts))
         self.linear = used * self._linear()
@@ -147,19 +149,19 @@ class _Remainder:
     def of(self, h: np.ndarray) -> np.ndarray:
         """Of signals h (L + 1, P, n), shape (L + 1, p, n)."""
         alpha, beta = self.signals.pairs
-        found = np.empty((len(h), len(alpha), h.shape[-1]))
+        remainders = np.empty((len(h), len(alpha), h.shape[-1]))
         for l, row in enumerate(h):
             values = [psi(row) for psi in self.signals.functions]
             g = sum(each[alpha] * each[beta] for each in values) - self.means[l][:, None]
             squares = row[alpha] * row[beta] - self.signals.K[l][alpha, beta][:, None]
-            found[l] = self.a[l] * g - self.gains.moved(l + 1, squares) - self.linear[l] @ row
-        return found
+            remainders[l] = self.a[l] * g - self.gains.moved(l + 1, squares) - self.linear[l] @ row
+        return remainders
 
     def known(self) -> np.ndarray:
         """Correlators of the parts of first and second order, shape (L + 1, p, L + 1, p)."""
         signals, size = self.signals, len(self.signals.K)
         alpha, beta = signals.pairs
-        found = np.empty((size, len(alpha), size, len(alpha)))
+        correlators = np.empty((size, len(alpha), size, len(alpha)))
         for k in range(size):
             for l in range(k, size):
                 X = signals.K[k] * signals.passed[l, k]
@@ -168,23 +170,23 @@ class _Remainder:
                 half = self.gains.moved(k + 1, squares)
                 values = self.gains.moved(l + 1, half.T).T
                 values += self.linear[k] @ X @ self.linear[l].T
-                found[k, :, l], found[l, :, k] = values, values.T
-        return found
+                correlators[k, :, l], correlators[l, :, k] = values, values.T
+        return correlators
 
     def _linear(self) -> np.ndarray:
         """a_l ∂⟨g⟩/∂⟨h_γ⟩, shape (L + 1, p, P)."""
         signals = self.signals
         alpha, beta = signals.pairs
-        found = np.zeros((len(signals.K), len(alpha), signals.K.shape[-1]))
+        coefficients = np.zeros((len(signals.K), len(alpha), signals.K.shape[-1]))
         if all(psi.parity for psi in signals.functions):
-            return found
+            return coefficients
         first = Expansion(signals, _ORDERS).observables[..., 1 : packed_size(2)]
         # R c are covariances of g with the two signals, from which the slopes follow.
         R = signals.R
         by_y = np.divide(first[..., 0], R[1, 1], out=np.zeros_like(R[1, 1]), where=R[1, 1] > 0)
-        rest = first[..., 1] - R[1, 0] * by_y
-        by_x = np.divide(rest, R[0, 0], out=np.zeros_like(rest), where=R[0, 0] > 0)
+        remainder = first[..., 1] - R[1, 0] * by_y
+        by_x = np.divide(remainder, R[0, 0], out=np.zeros_like(remainder), where=R[0, 0] > 0)
         pairs = np.arange(len(alpha))
         for slopes, members in ((by_x, alpha), (by_y, beta)):
-            found[:, pairs, members] += self.a[:, None] * slopes
-        return found
+            coefficients[:, pairs, members] += self.a[:, None] * slopes
+        return coefficients

@@ -33,7 +33,7 @@ def packed_size(count: Any) -> Any:
 
 
 def block(n: int) -> slice:
-    """Where the coefficients of order n are."""
+    """Slice of the coefficients of order n."""
     return slice(n * (n + 1) // 2, (n + 1) * (n + 2) // 2)
 
 
@@ -47,8 +47,8 @@ def singular_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     """Angles u and v and the values s_1 >= |s_2| of X = R(u) diag(s_1, s_2) R(v)ᵀ, each (m,)."""
     (a, b), (c, d) = X
     plus, minus = np.hypot(a + d, c - b) / 2, np.hypot(a - d, c + b) / 2
-    total, apart = np.arctan2(c - b, a + d), np.arctan2(c + b, a - d)
-    return (apart + total) / 2, (apart - total) / 2, plus + minus, plus - minus
+    total, difference = np.arctan2(c - b, a + d), np.arctan2(c + b, a - d)
+    return (difference + total) / 2, (difference - total) / 2, plus + minus, plus - minus
 
 
 def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float = 1e-12) -> np.ndarray:
@@ -72,11 +72,11 @@ def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float = 1e-12)
     >>> applied(X, np.eye(6)[:, 4:5], 3)[4, 0].round(12)  # of z_1 z_2
     np.float64(0.15)
     """
-    found = np.zeros_like(f)
+    mapped = np.zeros_like(f)
     for start in range(0, X.shape[-1], _TOGETHER):
         some = slice(start, start + _TOGETHER)
-        found[:, some] = _applied(X[..., some], f[:, some], count, negligible)
-    return found
+        mapped[:, some] = _applied(X[..., some], f[:, some], count, negligible)
+    return mapped
 
 
 def _applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.ndarray:
@@ -88,16 +88,16 @@ def _applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.
     used = np.count_nonzero(needed > orders, axis=1)
     before, after = np.exp(-1j * orders * u[order]), np.exp(1j * orders * v[order])
     large, small = large[order] ** orders, small[order] ** orders
-    own, found = f[:, order], np.zeros_like(f)
+    own, mapped = f[:, order], np.zeros_like(f)
     for n in range(1, count):
         kept = int(used[n])
         if not kept:
             break
         part = _rotated(n, before[:, :kept], own[block(n), :kept])
         part *= large[: n + 1, :kept] * small[n::-1, :kept]
-        found[block(n), :kept] = _rotated(n, after[:, :kept], part)
-    result = np.empty_like(found)
-    result[:, order] = found
+        mapped[block(n), :kept] = _rotated(n, after[:, :kept], part)
+    result = np.empty_like(mapped)
+    result[:, order] = mapped
     return result
 
 
@@ -108,11 +108,11 @@ def _rotated(n: int, phases: np.ndarray, f: np.ndarray) -> np.ndarray:
     # Even and odd i share the frequencies n, n − 2, ...; one that is 0 stays.
     turns = phases[np.arange(n, 0, -2)]
     shared = len(b)
-    found = np.empty_like(f)
+    rotated = np.empty_like(f)
     c, s = turns.real, turns.imag
     a[:shared], b = c * a[:shared] + s * b, c * b - s * a[:shared]
-    found[::2], found[1::2] = even @ a, odd @ b
-    return found
+    rotated[::2], rotated[1::2] = even @ a, odd @ b
+    return rotated
 
 
 @lru_cache(maxsize=1024)

@@ -86,13 +86,13 @@ def rates(name: str, value: Any, depth: int) -> np.ndarray:
     return np.array(np.broadcast_to(array, (depth + 2,)))
 
 
-def require_split(network: LayeredNetwork, given: Trained, K0: np.ndarray) -> None:
+def require_split(network: LayeredNetwork, coefficients: Trained, K0: np.ndarray) -> None:
     """Refuse variances of the input too small for the biases that they are said to hold.
 
     Where weights and biases of the read-in count differently, K^(0) − σ²_b,in is needed.
     """
     bias = network.parameters["readin_bias_variance"]
-    if (given.biases[0] != 0).any() and (K0 < bias * (1 - 1e-12)).any():
+    if (coefficients.biases[0] != 0).any() and (K0 < bias * (1 - 1e-12)).any():
         raise ValueError(
             f"K0 must have variances of at least readin_bias_variance={bias:g}, the part of the "
             f"biases, got {float(K0.min()):g}"
@@ -115,33 +115,33 @@ def _of_readin(
 
 
 def _of_entries(network: LayeredNetwork, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What weights and biases themselves add, as the coefficients of the layers, for rate one."""
+    """Contributions of weights and biases, as the coefficients of the layers, for rate one."""
     parameters, _ = of_layers(network)
     hidden, readout = _layer_functions(type(network), tuple(sorted(parameters)))
     values = [parameters[name] for name in sorted(parameters)]
     last = [np.take(v, -1, axis=0) if np.ndim(v) else v for v in values]
-    found = np.zeros((2, *shape))
+    coefficients = np.zeros((2, *shape))
     for i in range(2):
-        found[i, 1:-1] = hidden[i](*values, network.width)
-        found[i, -1] = readout[i](*last, network.width)
-    return found[0], found[1]
+        coefficients[i, 1:-1] = hidden[i](*values, network.width)
+        coefficients[i, -1] = readout[i](*last, network.width)
+    return coefficients[0], coefficients[1]
 
 
 @lru_cache(maxsize=8)
 def _readin_functions(parametrization: str) -> list[Callable[..., Any]]:
     """The expressions of `readin_tangent` as functions of both variances and d_in."""
     weight, bias, d = sp.symbols("weight bias d", positive=True)
-    found = readin_tangent(weight, bias, parametrization)
-    return [sp.lambdify([weight, bias, d], entry) for entry in found]
+    expressions = readin_tangent(weight, bias, parametrization)
+    return [sp.lambdify([weight, bias, d], entry) for entry in expressions]
 
 
 @lru_cache(maxsize=8)
 def _layer_functions(family: type[LayeredNetwork], names: tuple[str, ...]) -> list[list[Any]]:
     """w_l and u_l of a layer and of the readout as functions of the parameters and N."""
     symbols = {name: sp.Symbol(name, positive=True) for name in names}
-    found = []
+    functions = []
     for readout in (False, True):
         layer = family_tangent(family, symbols, "standard", readout)
         arguments = [*symbols.values(), sym.WIDTH]
-        found.append([sp.lambdify(arguments, entry) for entry in (layer.weights, layer.biases)])
-    return found
+        functions.append([sp.lambdify(arguments, entry) for entry in (layer.weights, layer.biases)])
+    return functions

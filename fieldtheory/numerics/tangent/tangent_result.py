@@ -222,9 +222,9 @@ def tangent_kernels(
     parametrization = checked_parametrization(parametrization)
     if parametrization == "standard":
         check_branch(checked)
-    given = trained(checked, parametrization, weight_rates, bias_rates)
+    coefficients = trained(checked, parametrization, weight_rates, bias_rates)
     own = np.diagonal(kernel, axis1=-2, axis2=-1) if kernel.ndim > 1 else kernel
-    require_split(checked, given, own)
+    require_split(checked, coefficients, own)
     of_weights = rates("weight_rates", weight_rates, checked.depth)
     of_biases = rates("bias_rates", bias_rates, checked.depth)
     return TangentKernels(checked, kernel, of_weights, of_biases, parametrization, rtol)

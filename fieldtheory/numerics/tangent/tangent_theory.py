@@ -42,8 +42,8 @@ class TangentTheory:
             return field.assembled(own, None)
         sources, kernel = field.covariances
         if self.trained is not None:
-            given = K[1], kernel, field.pairs
-            sources = tangents.own_of_pairs(field.network, self.trained, *given)
+            arguments = K[1], kernel, field.pairs
+            sources = tangents.own_of_pairs(field.network, self.trained, *arguments)
         same = kernels.identical(K[0][0], kernel[0], field.pairs)
         of_same = own[..., field.pairs[0]]
         chain = field.layers.skips, field.pair_gains, sources
@@ -56,18 +56,18 @@ class TangentTheory:
             return own
         K, batch = field.variances[1], own.shape[:-1]
         if batch or not (own > 0).all():
-            given = K, own, field.pair_inputs, field.pairs
-            pairs = tangents.output_tangents(field.network, self._whole, *given)[1]
-            found = assembled(own, pairs, field.pairs)
+            arguments = K, own, field.pair_inputs, field.pairs
+            pairs = tangents.output_tangents(field.network, self._whole, *arguments)[1]
+            tangent = assembled(own, pairs, field.pairs)
         else:
-            found = np.empty((1, *field.input_kernel.shape))
+            tangent = np.empty((1, *field.input_kernel.shape))
             maps = pair_map.PairMaps(TangentRecursion(field.network, self.trained))
-            maps.fill(found, field.input_kernel, np.concatenate([K, own[None]]))
-            np.fill_diagonal(found := found[0], own)
-        if not np.isfinite(found).all():
+            maps.fill(tangent, field.input_kernel, np.concatenate([K, own[None]]))
+            np.fill_diagonal(tangent := tangent[0], own)
+        if not np.isfinite(tangent).all():
             # The recursion that keeps the layers says which of them.
             self.layers()
-        return found
+        return tangent
 
     def scaled(self, kernels_stay: bool) -> Scaled:
         """Θ^(l) as `layers` gives it, whatever its size.
