@@ -20,7 +20,7 @@ from typeset import article, equation, rows, section
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory.elementary_averages import X, Y
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 TITLE = "Critical residual networks and their fluctuations"

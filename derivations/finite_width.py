@@ -20,9 +20,9 @@ from typeset import article, equation, rows, section
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diagram_formulas import diagram_latex
-from fieldtheory.theory.diagrams import Diagram, diagrams
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.diagrams.diagram_formulas import diagram_latex
+from fieldtheory.theory.diagrams.loop_expansion import Diagram, diagrams
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 

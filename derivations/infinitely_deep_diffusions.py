@@ -19,10 +19,10 @@ from typeset import article, equation, rows, section
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory import small_increments as limit
-from fieldtheory.theory.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
-from fieldtheory.theory.diffusion_generator import (
+from fieldtheory.theory.diffusion_limit import small_increments as limit
+from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
+from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     generator,
     gram,
     moved,
@@ -30,9 +30,15 @@ from fieldtheory.theory.diffusion_generator import (
     pair_moments,
     start,
 )
-from fieldtheory.theory.latex import latex
-from fieldtheory.theory.small_increments import S_II, S_IJ, S_JJ, SLOPES, WIDTH, increments
-from fieldtheory.theory.wide_closed_forms import (
+from fieldtheory.theory.diffusion_limit.small_increments import (
+    S_II,
+    S_IJ,
+    S_JJ,
+    SLOPES,
+    WIDTH,
+    increments,
+)
+from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
     ALPHA,
     BETA,
     GAMMA,
@@ -46,7 +52,8 @@ from fieldtheory.theory.wide_closed_forms import (
     means,
     riccati,
 )
-from fieldtheory.theory.wide_diffusion import wide_rates
+from fieldtheory.theory.diffusion_limit.wide_diffusion import wide_rates
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 TITLE = "Infinitely deep residual networks as diffusions"

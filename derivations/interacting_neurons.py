@@ -23,7 +23,7 @@ from typeset import article, equation, rows, section
 
 import fieldtheory as ft
 from fieldtheory.criticality import closure_four_point
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 TITLE = r"Neurons that interact through their mean:\\ the orders $1/N$ and $1/N^{2}$"

@@ -26,7 +26,7 @@ from fieldtheory.scaling.maximum_entropy import VARIANCE
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import KERNEL, STEP, flow_rate, modified_flow
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 TITLE = r"The optimal scaling of a residual branch"

@@ -21,8 +21,8 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.depth_flow import displacement, modified_flow, step_rate, tangent_rate
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y
-from fieldtheory.theory.latex import latex
 from fieldtheory.theory.tangent_kernel import family_tangent
+from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")
 TITLE = "Stable residual networks at large and infinite depth"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import sympy as sp
 
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 REFERENCES = {
     "F25": r"K.~Fischer, D.~Dahmen, M.~Helias, \emph{Field theory for optimal signal propagation "

@@ -19,9 +19,9 @@ if _TYPE_CHECKING:
 
 # Where classes of results are that nobody makes by their names, or that need more libraries.
 _ELSEWHERE = {
-    "Correction": "theory.diagrams",
+    "Correction": "theory.diagrams.loop_expansion",
     "Dataset": "data",
-    "Diagram": "theory.diagrams",
+    "Diagram": "theory.diagrams.loop_expansion",
     "EnclosedSolution": "precision.enclosed_solution",
     "Explanation": "compiling.explanation",
     "FunctionSamples": "diffusions.functions_drawn",

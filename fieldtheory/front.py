@@ -19,8 +19,8 @@ from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.gradient_norms import simulate_gradients
-from fieldtheory.montecarlo.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
@@ -36,7 +36,7 @@ from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive
-from fieldtheory.theory.diffusion_derivation import DiffusionDerivation
+from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
 
 __all__ = [
     "Activation",

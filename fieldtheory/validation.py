@@ -235,7 +235,7 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
             lost = "; it has the digits of float32: make it of data in float64"
             raise ValueError(
                 f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}"
-                f"{lost if has_single else ''}"
+                f"{lost if has_single and smallest > -rounding * size else ''}"
             )
     if exactly:
         # Without zeros of negative sign.

@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.blocks.balance import add_skip, critical_branch, critical_skip
-from fieldtheory.montecarlo.moments import Moments, Summary, jackknife
+from fieldtheory.montecarlo.sampling.moments import Moments, Summary, jackknife
 
 # A scale that is so few standard errors from 0 is not resolved.
 _RESOLVED = 3.0

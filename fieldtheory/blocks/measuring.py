@@ -12,7 +12,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.blocks.applied import Apply, Draw, drawing, listed, name_of, random_looking
 from fieldtheory.blocks.measurement import BlockMeasurement
-from fieldtheory.montecarlo.plan import BATCHES, enough_samples
+from fieldtheory.montecarlo.sampling.plan import BATCHES, enough_samples
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 

@@ -293,7 +293,7 @@ def _words(network: Any) -> str:
 
 
 def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
-    from fieldtheory.theory.diffusion_conditions import diffusion_conditions
+    from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 
     found = diffusion_conditions(phi, psi)
     if format == "table":

@@ -5,7 +5,7 @@ from fieldtheory.diffusions import diffusion_simulation as diffusion_simulation
 from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.diffusions.functions_drawn import FunctionSamples, function_samples
-from fieldtheory.theory import diffusion_derivation as diffusion_derivation
+from fieldtheory.theory.diffusion_limit import diffusion_derivation as diffusion_derivation
 
 __all__ = [
     "DiffusionEnsemble",

@@ -11,7 +11,7 @@ from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_result import KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
-from fieldtheory.montecarlo.moments import Moments, Summary
+from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.finite import ratio

@@ -22,10 +22,15 @@ from fieldtheory.diffusions.layers_drawn import (
     layers_drawn,
     products_of_pairs,
 )
-from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import collected, drawn, estimated, moments_of_parts
-from fieldtheory.montecarlo.forward import in_tiles, tile_size
-from fieldtheory.montecarlo.plan import Block
+from fieldtheory.montecarlo.sampling import plan
+from fieldtheory.montecarlo.sampling.block_moments import (
+    collected,
+    drawn,
+    estimated,
+    moments_of_parts,
+)
+from fieldtheory.montecarlo.sampling.forward import in_tiles, tile_size
+from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments

@@ -10,7 +10,7 @@ import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory.diffusion_generator import (
+from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     MomentSystem,
     exact_moment_system,
     gram,

@@ -14,8 +14,8 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
-from fieldtheory.theory.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
+from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.theory.diffusion_limit.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
 
 # Part of T* from which on the limit is doubtful.
 _CLOSE = 0.9

@@ -11,7 +11,7 @@ from scipy.interpolate import BarycentricInterpolator
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_simulation import checked_run, chunks_drawn
-from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.networks.diffusion import DiffusionNetwork
 
 # Numbers of nodes that are tried, and networks that try them.

@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
-from fieldtheory.montecarlo.forward import affine, psd_root
+from fieldtheory.montecarlo.sampling.forward import affine, psd_root
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.figures.parts import Numbers, count_layers, draw_lines, in_turn, integers, note
 from fieldtheory.figures.sketch import draw_network
-from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers

@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldtheory.criticality.critical_line import edge_of_chaos
 from fieldtheory.diffusions.layers_drawn import TILE, first_of_each, pivoted_root
-from fieldtheory.montecarlo.forward import forward, in_tiles, tile_size
+from fieldtheory.montecarlo.sampling.forward import forward, in_tiles, tile_size
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.solution import solve

@@ -27,9 +27,9 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.inference.fluctuating_kernel import Corrections, Regression, fluctuating
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
-from fieldtheory.montecarlo.linear_networks import COPIES, NEURONS, linear_networks
-from fieldtheory.montecarlo.many_inputs import covariance_with
-from fieldtheory.montecarlo.plan import BATCHES
+from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
+from fieldtheory.montecarlo.sampling.many_inputs import covariance_with
+from fieldtheory.montecarlo.sampling.plan import BATCHES
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
-from fieldtheory.montecarlo.forward import psd_root
+from fieldtheory.montecarlo.sampling.forward import psd_root
 
 # Moves of every path, and those before averages are taken.
 STEPS, DISCARDED = 400, 150

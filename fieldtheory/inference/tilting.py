@@ -38,7 +38,7 @@ from fieldtheory import validation
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
 from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Neuron, sampled
-from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments

@@ -18,7 +18,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 Points = Sequence[Mapping[sp.Symbol, Any]]
 

@@ -16,9 +16,9 @@ from fieldtheory.literature.pf_limits import NEURONS, ONE, OTHER, covariation, d
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import small_increments as limit
-from fieldtheory.theory.diffusion_derivation import derive_diffusion
-from fieldtheory.theory.small_increments import S_II, SLOPES, STEP
+from fieldtheory.theory.diffusion_limit import small_increments as limit
+from fieldtheory.theory.diffusion_limit.diffusion_derivation import derive_diffusion
+from fieldtheory.theory.diffusion_limit.small_increments import S_II, SLOPES, STEP
 
 # x²/√(1 + x²) <= |x|.
 _ROOT = as_activation(h / (1 + h**2) ** sp.Rational(1, 4))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.montecarlo import ensemble
-from fieldtheory.montecarlo.forward import (
+from fieldtheory.montecarlo.sampling.forward import (
     TILE_KEPT,
     correlated,
     feature_functions,
@@ -18,7 +18,7 @@ from fieldtheory.montecarlo.forward import (
     in_tiles,
     tile_size,
 )
-from fieldtheory.montecarlo.moments import Summary
+from fieldtheory.montecarlo.sampling.moments import Summary
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.gains import variance_gains

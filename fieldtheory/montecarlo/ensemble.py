@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.montecarlo.moments import Moments, Summary
+from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.backward import draw_squares
-from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.montecarlo.sampling import plan
+from fieldtheory.montecarlo.sampling.backward import draw_squares
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients

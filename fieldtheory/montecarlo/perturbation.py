@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo import plan
-from fieldtheory.montecarlo.block_moments import collected, drawn, moments_of_parts
 from fieldtheory.montecarlo.control_variate import lower_root
-from fieldtheory.montecarlo.forward import correlated, forward, in_tiles, tile_size
-from fieldtheory.montecarlo.moments import Summary, jackknife
-from fieldtheory.montecarlo.plan import Block
+from fieldtheory.montecarlo.sampling import plan
+from fieldtheory.montecarlo.sampling.block_moments import collected, drawn, moments_of_parts
+from fieldtheory.montecarlo.sampling.forward import correlated, forward, in_tiles, tile_size
+from fieldtheory.montecarlo.sampling.moments import Summary, jackknife
+from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo import ensemble, plan
-from fieldtheory.montecarlo.block_moments import collected, drawn, estimated, moments_of_parts
+from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.control_variate import reduced_estimates, reduced_samples
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.plan import Block, Run
-from fieldtheory.montecarlo.samplers import SAMPLERS, Inputs
+from fieldtheory.montecarlo.sampling import plan
+from fieldtheory.montecarlo.sampling.block_moments import (
+    collected,
+    drawn,
+    estimated,
+    moments_of_parts,
+)
+from fieldtheory.montecarlo.sampling.plan import Block, Run
+from fieldtheory.montecarlo.sampling.samplers import SAMPLERS, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments

@@ -14,7 +14,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import FIELDS, notes
+from fieldtheory.numerics.fields import FIELDS, Field, notes
 from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.storage import Labelled
 from fieldtheory.plotting.curves import over_layers
@@ -36,12 +36,6 @@ FEWEST, MOST = 16, 1000
 _GUARD, _SHOWN = 10, 2
 # More digits with which a number is read again as it was written.
 _READ_AGAIN = 3
-# Fields of one input alone, and of two alone.
-_OF_ONE = (
-    *("G12", "G11", "kernel_variance", "mean_shift", "kernel_shift", "four_point"),
-    "output_kurtosis",
-)
-_OF_TWO = ("full_response",)
 _WORDS = {1: "one input", 2: "two inputs"}
 
 
@@ -210,7 +204,7 @@ class PreciseSolution(Stored):
     def labelled(self, stored: bool) -> Labelled:
         """Kernels, responses and the fields that have been computed, their numbers as text."""
         names = [name for name in _FIELDS if name in vars(self) or FIELDS[name].shown == "always"]
-        names = [name for name in names if self._has(name)]
+        names = [name for name in names if self.inputs == 1 or not _of_fluctuations(FIELDS[name])]
         variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
             name: (
                 FIELDS[name].dims_for(self.inputs == 2),
@@ -261,12 +255,13 @@ class PreciseSolution(Stored):
 
     def require(self, name: str) -> None:
         """Raise ValueError unless the field exists for this number of inputs."""
-        for names, inputs in ((_OF_ONE, 1), (_OF_TWO, 2)):
-            if name in names and self.inputs != inputs:
-                raise ValueError(
-                    f"{name} with digits is of {_WORDS[inputs]}, got K0 of {self.inputs}; "
-                    "leave digits out for it"
-                )
+        field = FIELDS[name]
+        inputs = 2 if field.inputs == "several" else 1 if _of_fluctuations(field) else self.inputs
+        if inputs != self.inputs:
+            raise ValueError(
+                f"{name} with digits is of {_WORDS[inputs]}, got K0 of {self.inputs}; "
+                "leave digits out for it"
+            )
 
     @property
     def working(self) -> int:
@@ -290,9 +285,6 @@ class PreciseSolution(Stored):
 
     def _repr_html_(self) -> str:
         return table_html(self.rows(), repr(self))
-
-    def _has(self, name: str) -> bool:
-        return self.inputs == 1 or name not in _OF_ONE
 
     def _as_text(self, values: Any) -> np.ndarray:
         numbers = np.asarray(values, dtype=object)
@@ -329,6 +321,11 @@ class PreciseSolution(Stored):
 
     def _over_width(self, values: Any) -> np.ndarray:
         return np.array(values, dtype=object) / self.network.width
+
+
+def _of_fluctuations(field: Field) -> bool:
+    """Whether a field is of order 1/N, or of pairs of pairs, which are there for one input."""
+    return field.order > 0 or "pair" in field.of_inputs
 
 
 def precise_solution(

@@ -15,7 +15,7 @@ from fieldtheory.networks.schedules import scale_text
 from fieldtheory.report.document import Code, Figure, Formula, Section, Table, Text, write_report
 from fieldtheory.report.findings import Findings
 from fieldtheory.report.pictures import correlation
-from fieldtheory.theory.latex import latex
+from fieldtheory.theory.typesetting.latex import latex
 
 TITLES = {
     "action": "Action",

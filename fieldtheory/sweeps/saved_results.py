@@ -10,10 +10,10 @@ from fieldtheory import blocks as blocks
 from fieldtheory import diffusions as diffusions
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
-from fieldtheory.montecarlo import many_inputs as many_inputs
 from fieldtheory.montecarlo import simulated_gradients as simulated_gradients
 from fieldtheory.montecarlo import simulated_response as simulated_response
 from fieldtheory.montecarlo.comparison import comparison_result as comparison_result
+from fieldtheory.montecarlo.sampling import many_inputs as many_inputs
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.tangent import tangent_result as tangent_result

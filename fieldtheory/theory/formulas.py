@@ -13,7 +13,8 @@ from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.definitions import (
+from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.typesetting.definitions import (
     DATA,
     DATA_PAIR,
     PAIR,
@@ -26,8 +27,8 @@ from fieldtheory.theory.definitions import (
     of_pairs,
     pair_signals,
 )
-from fieldtheory.theory.latex import latex
-from fieldtheory.theory.layer_quantities import (
+from fieldtheory.theory.typesetting.latex import latex
+from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
     G21,
     Bias,
@@ -44,10 +45,9 @@ from fieldtheory.theory.layer_quantities import (
     Weight,
     layer_indices,
 )
-from fieldtheory.theory.layout import Array, Equation, breakable, environment, page
-from fieldtheory.theory.linearised import SLOPE, saturation_formula
-from fieldtheory.theory.symbol_table import meanings
-from fieldtheory.theory.widths import width
+from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
+from fieldtheory.theory.typesetting.symbol_table import meanings
+from fieldtheory.theory.typesetting.widths import width
 
 # The mean width of a character in a text, in points.
 _CHARACTER = 4.8

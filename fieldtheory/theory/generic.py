@@ -19,7 +19,9 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
-from fieldtheory.theory.layer_quantities import (
+from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.tangent_kernel import layer_tangent
+from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
     S22,
     A,
@@ -34,8 +36,6 @@ from fieldtheory.theory.layer_quantities import (
     SkipScale,
     Weight,
 )
-from fieldtheory.theory.saddle_point import saddle_point
-from fieldtheory.theory.tangent_kernel import layer_tangent
 
 l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.layout import Shown
+from fieldtheory.theory.typesetting.layout import Shown
 
 
 @dataclass(frozen=True, repr=False)

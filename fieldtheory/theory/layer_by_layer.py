@@ -15,7 +15,6 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action, family_action
-from fieldtheory.theory.definitions import Notation, of_pair
 from fieldtheory.theory.formulas import (
     GENERIC,
     tangent_kernel,
@@ -23,8 +22,10 @@ from fieldtheory.theory.formulas import (
     vanishing_conjugates,
 )
 from fieldtheory.theory.hessian import Hessian, hessian
-from fieldtheory.theory.latex import latex
-from fieldtheory.theory.layer_quantities import (
+from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.typesetting.definitions import Notation, of_pair
+from fieldtheory.theory.typesetting.latex import latex
+from fieldtheory.theory.typesetting.layer_quantities import (
     Bias,
     Growth,
     RelativeWidth,
@@ -33,8 +34,7 @@ from fieldtheory.theory.layer_quantities import (
     SkipScale,
     Weight,
 )
-from fieldtheory.theory.layout import Array, Equation
-from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.typesetting.layout import Array, Equation
 
 Shown = Sequence[Equation | Array]
 # Beyond this number of layers, read-in and readout among them, G11 is the product of its factors.

@@ -9,7 +9,7 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory.hessian import Hessian
-from fieldtheory.theory.layout import Shown
+from fieldtheory.theory.typesetting.layout import Shown
 
 
 @dataclass(frozen=True, repr=False)

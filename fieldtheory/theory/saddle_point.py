@@ -8,7 +8,7 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.layout import Shown
+from fieldtheory.theory.typesetting.layout import Shown
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.theory.diffusion_conditions import diffusion_conditions
+from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 from tests.cli.test_app import call, column, output, refusal, rows
 
 LIMIT = ft.DiffusionNetwork(depth=None)

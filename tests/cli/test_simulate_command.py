@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import block_moments, simulation
+from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.sampling import block_moments
 from fieldtheory.montecarlo.simulation import simulate
 from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal, rows
-from tests.montecarlo.comparison import mistaken
+from tests.montecarlo.statistics_of_draws import mistaken
 
 SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
 NET = ft.ResidualNetwork(depth=2, width=30)

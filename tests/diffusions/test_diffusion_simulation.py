@@ -12,7 +12,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.diffusions import diffusion_simulation
 from fieldtheory.diffusions.layers_drawn import pivoted_root
-from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 
@@ -64,7 +64,7 @@ def test_methods_draw_different_numbers():
 KILLED = """
 import fieldtheory as ft, os, signal
 from fieldtheory.diffusions import diffusion_simulation
-from fieldtheory.montecarlo import plan
+from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.networks.diffusion import DiffusionNetwork
 plan.BLOCK = 16
 original = diffusion_simulation._block

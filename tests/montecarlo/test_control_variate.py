@@ -12,7 +12,7 @@ from fieldtheory.montecarlo import control_variate
 from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
-from tests.montecarlo.comparison import linear_statistics, z_between, z_scores
+from tests.montecarlo.statistics_of_draws import linear_statistics, z_between, z_scores
 from tests.montecarlo.test_estimators import NAMES, gains
 
 

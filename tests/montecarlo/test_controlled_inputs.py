@@ -7,7 +7,7 @@ import fieldtheory as ft
 from fieldtheory.montecarlo import control_variate
 from fieldtheory.montecarlo.control_variate import lower_root
 from tests.examples import network
-from tests.montecarlo.comparison import linear_statistics, mistaken, z_between
+from tests.montecarlo.statistics_of_draws import linear_statistics, mistaken, z_between
 from tests.montecarlo.test_estimators import gains
 
 TWO = np.array([[0.5, 0.2], [0.2, 0.4]])

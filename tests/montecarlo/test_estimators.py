@@ -5,11 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fieldtheory.montecarlo import plan
 from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
-from tests.montecarlo.comparison import linear_statistics, p_value, z_between, z_scores
+from tests.montecarlo.statistics_of_draws import linear_statistics, p_value, z_between, z_scores
 from tests.tables import crossed
 
 NAMES = (

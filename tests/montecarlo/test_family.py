@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
 from tests.examples import K0_PAIR
-from tests.montecarlo.comparison import linear_statistics_of, p_value, z_between, z_scores
+from tests.montecarlo.statistics_of_draws import linear_statistics_of, p_value, z_between, z_scores
 from tests.oracles import recursion
 from tests.tables import slow
 

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.examples import PHI, network, oracle
-from tests.montecarlo.comparison import z_between, z_scores
+from tests.montecarlo.statistics_of_draws import z_between, z_scores
 from tests.montecarlo.test_family import family
 from tests.oracles import gradients, quadrature, recursion
 
@@ -229,7 +229,7 @@ def test_signals_that_vanish_have_no_gradient_but_that_of_nothing(method):
 
 def test_tiles_do_not_change_what_is_estimated(monkeypatch):
     net = network(2, "linear", width=4)
-    monkeypatch.setattr("fieldtheory.montecarlo.backward.TILE_KEPT", 1000)
+    monkeypatch.setattr("fieldtheory.montecarlo.sampling.backward.TILE_KEPT", 1000)
     for method in METHODS:
         found = ft.simulate_gradients(net, 0.5, samples=4000, method=method)
         assert np.abs(z_scores(found, "gradients", found.theory)).max() < LARGEST_Z

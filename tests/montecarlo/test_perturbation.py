@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import perturbation, plan
+from fieldtheory.montecarlo import perturbation
 from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.sampling import plan
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.oracles import exact, weights
 from tests.tables import slow

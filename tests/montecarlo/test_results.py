@@ -14,7 +14,7 @@ from fieldtheory.networks.family import FAMILIES, NetworkFamily
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import storage
 from tests.examples import K0_PAIR, network
-from tests.montecarlo.comparison import mistaken
+from tests.montecarlo.statistics_of_draws import mistaken
 
 OLD = Path(__file__).parents[1] / "old_files"
 NET = network(3, "tanh", width=20)

@@ -12,8 +12,9 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import block_moments, plan, simulation
+from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.ensemble import Ensemble
+from fieldtheory.montecarlo.sampling import block_moments, plan
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import K0_PAIR, K0_TRIPLE, network
 
@@ -178,7 +179,8 @@ class TestResuming:
     def test_after_a_kill(self, small_blocks, tmp_path, counted):
         program = f"""
 import os, signal
-from fieldtheory.montecarlo import plan, simulation
+from fieldtheory.montecarlo import simulation
+from fieldtheory.montecarlo.sampling import plan
 from tests.montecarlo.test_simulation import TestResuming
 plan.BLOCK = 16
 original = simulation._block

@@ -6,7 +6,7 @@ import sympy as sp
 from scipy import special
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.forward import feature_functions
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     DEFINITIONS,

@@ -81,7 +81,9 @@ def test_batches_of_scales(scale, shape):
 
 def test_numbers_of_other_kinds():
     net = ResidualNetwork(depth=1, weight_variance=Fraction(5, 4), bias_variance=sp.Rational(1, 20))
-    assert (net.weight_variance, net.bias_variance) == (1.25, 0.05)
+    assert (net.weight_variance, net.bias_variance) == (1.25, Fraction(1, 20))
+    assert type(net.weight_variance) is float and float(net.bias_variance) == 0.05
+    assert ResidualNetwork(depth=1, bias_variance="0.05") == net.replace(weight_variance=1.25)
     assert ResidualNetwork(depth=1, bias_variance=np.float32(0.5)).bias_variance == 0.5
 
 
@@ -117,7 +119,7 @@ BAD = [
     ("branch_scale", [], ValueError, "branch_scale must not be empty"),
     ("branch_scale", float("nan"), ValueError, "branch_scale must be finite, got nan"),
     ("branch_scale", [1.0, np.inf, 2.0], ValueError, "branch_scale must be finite, got inf"),
-    ("branch_scale", "0.3", ValueError, "branch_scale must be a number, an array, a function"),
+    ("branch_scale", "a third", ValueError, "branch_scale must be a number, an array, a function"),
     ("skip_scale", "uniform", TypeError, "skip_scale must be a real number"),
     ("branch_scale", 1j, TypeError, "branch_scale must be a real number"),
     ("branch_scale", True, TypeError, "branch_scale must be a real number"),
@@ -142,7 +144,7 @@ BAD = [
         (-0.1, ValueError),
         (float("nan"), ValueError),
         (float("inf"), ValueError),
-        ("1", TypeError),
+        ("one", TypeError),
         (True, TypeError),
         ([1.0], TypeError),
     ]

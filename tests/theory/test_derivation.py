@@ -6,8 +6,8 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.latex import latex
 from fieldtheory.theory.linearised import saturation_formula
+from fieldtheory.theory.typesetting.latex import latex
 from tests.examples import derivation
 
 

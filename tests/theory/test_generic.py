@@ -10,8 +10,9 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import generic, layer_by_layer
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
-from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.layer_quantities import (
+from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.typesetting.definitions import Notation
+from fieldtheory.theory.typesetting.layer_quantities import (
     A,
     C,
     Correlator,
@@ -22,8 +23,7 @@ from fieldtheory.theory.layer_quantities import (
     Slope,
     Weight,
 )
-from fieldtheory.theory.layout import Equation
-from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.typesetting.layout import Equation
 from tests.examples import derivation
 from tests.expanding import expand_averages
 from tests.theory.test_observable import HalfLinear, TwoSlopes

@@ -1,0 +1,1 @@
+"""Draws of finite networks: forward and backward passes, samplers, moments and their plan."""

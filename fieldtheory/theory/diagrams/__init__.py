@@ -1,0 +1,1 @@
+"""Feynman diagrams of the loop expansion: all of them, those that vanish, their values."""

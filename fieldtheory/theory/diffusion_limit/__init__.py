@@ -1,0 +1,1 @@
+"""The symbolic theory of residual networks with small parameters and their diffusion (PF)."""

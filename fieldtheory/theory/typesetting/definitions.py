@@ -1,0 +1,388 @@
+"""How quantities of layers are written, and the definitions that are listed below a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.networks.activations import Activation
+from fieldtheory.theory import generic
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
+from fieldtheory.theory.evaluation import with_activation
+from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.typesetting.latex import latex
+from fieldtheory.theory.typesetting.layer_quantities import (
+    A,
+    Bias,
+    C,
+    Conjugate,
+    Correlator,
+    Earlier,
+    Growth,
+    JointAverage,
+    K,
+    RelativeWidth,
+    SkipScale,
+    Slope,
+    SlopeSquare,
+    Stationary,
+    Weight,
+)
+from fieldtheory.theory.typesetting.layout import Equation
+from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
+
+l, k, m, j = generic.l, generic.k, generic.m, generic.j
+_CONNECTED = (
+    r"\langle A \,;\, B \rangle",
+    r"\langle A B \rangle - \langle A \rangle \langle B \rangle",
+)
+# The indices of a pair of inputs.
+PAIR = sp.Symbol(r"\alpha \beta")
+DATA = sym.data_kernel()
+DATA_PAIR = sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")
+
+
+@dataclass(frozen=True)
+class Notation:
+    """Notation of the theory of a family of networks.
+
+    Parameters
+    ----------
+    layers : Layers
+    last : sympy.Expr
+        L, a symbol or a number.
+    inputs : int
+        P; for P >= 2 the averages M'_l and Q_kl are matrices over the pairs of inputs.
+    activation : Activation or None
+    abbreviate : bool
+        Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
+    column : float
+        The width of a column, in points.
+    put_in : bool
+        Whether a named φ is put into all averages.
+    """
+
+    layers: Layers
+    last: sp.Expr
+    inputs: int
+    activation: Activation | None
+    abbreviate: bool
+    column: float = TEXT_WIDTH
+    put_in: bool = False
+
+    @property
+    def matrices(self) -> bool:
+        """Whether M'_l and Q_kl are matrices."""
+        return self.inputs > 1
+
+    def settled(self, expr: sp.Expr) -> sp.Expr:
+        """A formula for symbolic layers with the constants of the network put in."""
+        symbols, fixed = sym.parameters(self.layers.family, "l"), dict(self.layers.fixed)
+        expr = expr.xreplace({symbols[name]: value for name, value in fixed.items()})
+        hidden, readout = self.layers.hidden("l"), self.layers.readout
+        rules: dict[sp.Expr, sp.Expr] = {}
+        for place, kind in enumerate((Weight, Bias)):
+            for name in expr.atoms(kind):
+                value = (readout if name.args[0] == self.last + 1 else hidden)[place]
+                if value.is_number:
+                    rules[name] = value
+        return _constant_skip(expr.xreplace(rules), self.layers.skip)
+
+    def short(self, expr: sp.Expr) -> sp.Expr:
+        """A formula in M'_l and Q_kl."""
+        return _averages_named(self.settled(expr), self.layers.family)
+
+    def written(self, expr: sp.Expr) -> sp.Expr:
+        """A formula for symbolic layers as it is printed."""
+        expr = self.short(expr) if self.abbreviate or self.matrices else self.settled(expr)
+        if not self.abbreviate:
+            expr = self.coefficients_written(expr)
+        return self.chosen(expr)
+
+    def written_out(self, expr: sp.Expr) -> sp.Expr:
+        """A formula at given layers without short symbols."""
+        family = self.layers.family
+        meanings: dict[type, Any] = {
+            Growth: lambda l: self.short(generic.growth(l, family)),
+            Slope: lambda l: generic.susceptibility(l, family),
+            Correlator: lambda k, l: generic.correlator(k, l, family),
+            A: lambda l, m: sp.Mul(*[SkipScale(i) for i in range(int(m) + 1, int(l) + 1)]),
+        }
+        for kind, meaning in meanings.items():
+            expr = expr.replace(kind, meaning)
+        return self.coefficients_written(self.settled(expr))
+
+    def coefficients_written(self, expr: sp.Expr) -> sp.Expr:
+        """The coefficients in the parameters of the network."""
+        rules = {}
+        for name in expr.atoms(Weight, Bias):
+            readout = name.args[0] == self.last + 1
+            of = self.layers.readout if readout else self.layers.hidden(latex(name.args[0]))
+            rules[name] = of.weight if isinstance(name, Weight) else of.bias
+        return expr.xreplace(rules)
+
+    def chosen(self, expr: sp.Expr) -> sp.Expr:
+        """Averages with φ put in where they are narrower than with the letter φ, or wherever."""
+        if self.activation is None:
+            return expr
+        if self.put_in:
+            return with_activation(expr, self.activation).replace(sym.phi, self.activation)
+        return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
+
+    def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
+        """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
+        if self.abbreviate:
+            return [Equation(left(layer), self.written(formula(layer)), note)]
+        return [
+            Equation(
+                left(layer), self.written(formula(layer)), rf"{layer} \leq {latex(self.last)}"
+            ),
+            Equation(left(self.last + 1), self.written(formula(self.last + 1))),
+        ]
+
+    def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
+        """The definitions of what stands on the right-hand sides and is not defined yet."""
+        defined = {e.left for e in equations}
+        right_sides = [sp.sympify(e.right) for e in equations if not isinstance(e.right, str)]
+        definitions: list[Equation] = []
+        waiting = list(self._definitions(sp.Tuple(*right_sides)))
+        while waiting:
+            new = [
+                e for e in waiting if e.left not in defined | {other.left for other in definitions}
+            ]
+            definitions += new
+            used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
+            waiting = list(self._definitions(used)) if new else []
+        if stationary:
+            definitions = [replace(e, right=_stationary(e.right)) for e in definitions]
+        return sorted(dict.fromkeys(definitions), key=_place)
+
+    def _definitions(self, expressions: sp.Tuple) -> Iterator[Equation]:
+        hidden, readout = self.layers.hidden("l"), self.layers.readout
+        for name, kind, place in (("a", Weight, 0), ("c", Bias, 1)):
+            if expressions.atoms(kind):
+                yield from self._coefficient(name, hidden[place], readout[place])
+        if expressions.atoms(Slope):
+            yield from self._slopes()
+        if expressions.atoms(SlopeSquare):
+            yield self._slope_square()
+        if expressions.atoms(Correlator):
+            yield from self._correlators()
+        if expressions.atoms(Growth):
+            yield Equation("r_{l}", self.written(generic.growth(l, self.layers.family)))
+        if expressions.atoms(RelativeWidth):
+            yield Equation(r"\nu_{l}", r"1 \quad (l \geq 1), \qquad \nu_{0} = d_{\mathrm{in}} / N")
+        elif sym.INPUT_WIDTH in expressions.free_symbols:
+            yield Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
+        if any(s.name.startswith(DATA.name[:-1]) for s in expressions.free_symbols):
+            yield self._data()
+        if expressions.atoms(A):
+            yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
+        averages = expressions.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
+        several = [node for node in averages if len(_layers_of(node)) > 1]
+        if averages or expressions.atoms(K):
+            yield from self._kernels(bool(several))
+        if expressions.atoms(ConnectedCorrelator):
+            yield Equation(*_CONNECTED)
+        if self.activation is not None and expressions.atoms(sp.core.function.AppliedUndef):
+            yield Equation(r"\phi(h)", self.activation.expression)
+
+    def _data(self) -> Equation:
+        """The kernel of the data."""
+        one, other = (r"_{\alpha}", r"_{\beta}") if self.matrices else ("", "")
+        weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
+        product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
+        return Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
+
+    def _coefficient(self, name: str, hidden: sp.Expr, readout: sp.Expr) -> Iterator[Equation]:
+        after = rf"{name}_{{{latex(self.last + 1)}}}"
+        if self.last == 1:
+            yield Equation(f"{name}_{{1}}", latex(hidden).replace("_{l}", "_{1}"))
+            yield Equation(after, latex(readout))
+        else:
+            layers = rf"\quad (1 \leq l \leq {latex(self.last)}), \qquad {after} ="
+            yield Equation(f"{name}_{{l}}", f"{latex(hidden)} {layers} {latex(readout)}")
+
+    def _kernels(self, several: bool) -> Iterator[Equation]:
+        pair = r"_{\alpha \beta}" if self.matrices else ""
+        kernel = self.settled(generic.kernel(l))
+        if self.matrices:
+            kernel = of_pair(kernel)
+        yield Equation(f"K^{{(l)}}{pair}", kernel)
+        if several:
+            covariance = self.settled(generic.kernel_covariance(k, l))
+            covariance = of_pair(covariance) if self.matrices else covariance
+            note = r"k \neq l" if covariance == 0 else ""
+            yield Equation(f"K^{{(k, l)}}{pair}", covariance, note)
+
+    def _slopes(self) -> Iterator[Equation]:
+        if not self.matrices:
+            yield Equation("M'_{l}", self.chosen(generic.susceptibility(l, self.layers.family)))
+            return
+        layer = layer_averages(self.layers.family.features)
+        entries = {
+            r"\alpha \alpha, \alpha \alpha": layer.moment.diff(K_XX),
+            r"\alpha \beta, \alpha \beta": layer.covariance.diff(K_XY),
+            r"\alpha \beta, \alpha \alpha": layer.covariance.diff(K_XX),
+            r"\alpha \beta, \beta \beta": layer.covariance.diff(K_YY),
+        }
+        for pairs, entry in entries.items():
+            yield Equation(f"(M'_{{l}})_{{{pairs}}}", self.chosen(_of_inputs(entry)))
+
+    def _slope_square(self) -> Equation:
+        family = self.layers.family
+        if not self.matrices:
+            return Equation(r"\dot{M}_{l}", self.chosen(generic.slope_square(l, family)))
+        slope = layer_averages(family.features).covariance.diff(K_XY)
+        return Equation(r"(\dot{M}_{l})_{\alpha \beta}", self.chosen(_of_inputs(slope)))
+
+    def _correlators(self) -> Iterator[Equation]:
+        if not self.matrices:
+            correlator = generic.correlator(k, l, self.layers.family)
+            yield Equation("Q_{k l}", self.chosen(correlator))
+            return
+        signals = [*pair_signals(k), *pair_signals(l, "gamma delta")]
+        features = [self.layers.features(signal) for signal in signals]
+        one, other = (
+            sp.Add(*[f * g for f, g in zip(features[i], features[i + 1], strict=True)])
+            for i in (0, 2)
+        )
+        covariance = free_covariance(4)
+        node = ConnectedCorrelator(one, other, signals, covariance)
+        left = r"(Q_{k l})_{\alpha \beta, \gamma \delta}"
+        yield Equation(left, self.chosen(node))
+
+
+@lru_cache(maxsize=1024)
+def _narrower(node: sp.Expr, activation: Activation) -> sp.Expr:
+    explicit = with_activation(node, activation)
+    return explicit if width(latex(explicit)) < width(latex(node)) else node
+
+
+def of_pairs(layers: Layers, layer: sp.Expr) -> sp.Expr:
+    """The observable g(h_α, h_β) of the signals of a layer."""
+    first, second = pair_signals(layer)
+    features = layers.features(first), layers.features(second)
+    return sp.Add(*[f * g for f, g in zip(*features, strict=True)])
+
+
+def pair_signals(layer: sp.Expr, names: str = "alpha beta") -> list[sp.Symbol]:
+    """The signals of two inputs in a layer."""
+    return [sp.Symbol(rf"h^{{({layer})}}_{{\{name}}}", real=True) for name in names.split()]
+
+
+def of_pair(kernel: sp.Expr) -> sp.Expr:
+    """An expression in kernels as that of a pair of inputs."""
+    for kind in (C, Conjugate):
+        kernel = kernel.replace(kind, lambda layer, kind=kind: kind(layer, PAIR))
+    return kernel
+
+
+def free_covariance(size: int) -> sp.Matrix:
+    """A covariance of which nothing is known."""
+
+    def entry(row: int, column: int) -> sp.Symbol:
+        index = f"{min(row, column)}{max(row, column)}"
+        return sp.Symbol(f"K_{index}", **({"positive" if row == column else "real": True}))
+
+    return sp.Matrix(size, size, entry)
+
+
+def _averages_named(expr: sp.Expr, family: Any) -> sp.Expr:
+    """M'_l and Q_kl for the averages of a formula for symbolic layers."""
+    rules: dict[sp.Expr, sp.Expr] = {}
+    for node in expr.atoms(GaussianAverage, ConnectedCorrelator):
+        layers = [node.covariance[i, i] for i in range(len(node.variables))]
+        if not all(isinstance(variance, K) for variance in layers):
+            continue
+        at = layers[0].args[0], layers[-1].args[0]
+        named = _names(isinstance(node, GaussianAverage), family, *at)
+        if node in named:
+            rules |= named
+    return expr.xreplace(rules)
+
+
+@lru_cache(maxsize=1024)
+def _names(one: bool, family: Any, first: sp.Expr, last: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """The averages in M'_l, if it is one of one layer, or in Q_kl by these symbols."""
+    if one:
+        return average_named(generic.susceptibility(first, family), Slope(first))
+    return average_named(generic.correlator(first, last, family), Correlator(first, last))
+
+
+def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """The one average in an expression, and what it is if a symbol stands for the expression.
+
+    Examples
+    --------
+    >>> h, K, M = sp.Symbol("h", real=True), sp.Symbol("K", positive=True), sp.Symbol("M")
+    >>> average = GaussianAverage(sp.cos(h), h, K)
+    >>> average_named(2 * average + 1, M)[average]
+    M/2 - 1/2
+    """
+    nodes = expr.atoms(GaussianAverage, ConnectedCorrelator)
+    if len(nodes) != 1:
+        return {}
+    (node,) = nodes
+    mask = sp.Dummy()
+    masked = sp.expand(expr.xreplace({node: mask}))
+    factor = masked.coeff(mask)
+    remainder = masked - factor * mask
+    return {} if sp.expand(remainder).has(mask) else {node: (symbol - remainder) / factor}
+
+
+def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
+    """A formula with one γ for all layers put in."""
+    if skip is None:
+        return expr
+    if skip == 0:
+        # K^(l) = C^(l): of a sum over earlier layers the last one is left.
+        expr = expr.replace(
+            lambda e: isinstance(e, sp.Sum) and e.function.has(A), _last_term
+        ).replace(lambda e: isinstance(e, sp.Mul) and e.has(A) and e.has(Earlier), _next_layer)
+    return expr.replace(A, lambda a, b: skip ** (a - b)).replace(SkipScale, lambda _: skip)
+
+
+def _last_term(expr: sp.Sum) -> sp.Expr:
+    (index, _, last), inner = expr.limits[0], expr.function
+    factor = sp.Mul(*[f for f in sp.Mul.make_args(inner) if not f.as_base_exp()[0].has(A)])
+    several = len({a.args[0] for a in inner.atoms(A)}) > 1
+    return sp.S.Zero if several else factor.subs(index, last)
+
+
+def _next_layer(expr: sp.Mul) -> sp.Expr:
+    (name,) = expr.atoms(A)
+    factors = [f for f in expr.args if not f.as_base_exp()[0].has(A, Earlier)]
+    return sp.Mul(*factors, sp.KroneckerDelta(name.args[1], name.args[0]))
+
+
+def _of_inputs(expr: sp.Expr) -> sp.Expr:
+    """An average over x and y as one over the signals of two inputs in layer l."""
+    signals = dict(zip((X, Y), pair_signals(l), strict=True))
+    entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
+    return sym.over_signals(expr, signals, lambda h: [[entries[u, v] for v in h] for u in h])
+
+
+def _stationary(right: sp.Expr | str) -> sp.Expr | str:
+    """At the saddle point, where all but the action is taken."""
+    return right if isinstance(right, str) else right.replace(C, Stationary)
+
+
+def _layers_of(node: sp.Expr) -> set[str]:
+    """The layers whose signals an average runs over; several for all of them."""
+    if isinstance(node, JointAverage):
+        return {"k", "l"}
+    return {str(v).split("_")[0] for v in node.variables}
+
+
+def _place(equation: Equation) -> int:
+    """Coefficients first, then averages, then the kernels in their measures."""
+    averages = ("M'", "(M'", r"\dot{M}", r"(\dot{M}", "Q", "(Q")
+    order = ("a_", "c_", "C^", *averages, "r_", r"\nu", "K^{(l)", "K^{(k", "A", r"\langle")
+    return next((i for i, s in enumerate(order) if equation.left.startswith(s)), len(order))

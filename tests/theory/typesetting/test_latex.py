@@ -1,0 +1,433 @@
+"""LaTeX: notation, names, and that every string fits the page and renders."""
+
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+import sympy as sp
+
+import fieldtheory as ft
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.report.document import mathml
+from fieldtheory.theory import generic
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.hessian import hessian
+from fieldtheory.theory.typesetting.latex import latex
+from fieldtheory.theory.typesetting.layout import Equation, Setter, page
+from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
+from tests.examples import derivation
+from tests.tables import slow
+
+GOLDEN = Path(__file__).parent / "golden"
+LAYERS = ("generic", "explicit")
+# Depth, inputs, φ, ρ and γ of the paper; what is written out for two inputs grows fast.
+CASES = [
+    (2, 1, "tanh", False),
+    (1, 2, None, False),
+    slow(2, 2, "tanh", True),
+    *[
+        slow(*case)
+        for case in [
+            (1, 1, "linear", False),
+            (3, 1, "gelu", True),
+            (1, 1, None, True),
+            (4, 1, "erf", True),
+            (3, 1, "gelu", False),
+            (5, 1, "relu", False),
+            (10, 1, None, False),
+            (10, 1, "tanh", True),
+            (1, 2, "gelu", True),
+            (2, 2, None, False),
+            (4, 2, "erf", True),
+        ]
+    ],
+]
+
+
+# One process of KaTeX takes a second for each.
+RENDERED = [(1, 1, "linear", False), (3, 1, "gelu", True), (2, 2, "tanh", True)]
+
+
+def theory(depth, inputs, activation, of_paper):
+    if of_paper:
+        return ft.derive(depth, inputs, activation)
+    return derivation(depth, inputs, activation)
+
+
+@lru_cache
+def strings(depth, inputs, activation, of_paper):
+    """Every LaTeX of a derivation by its arguments."""
+    th = theory(depth, inputs, activation, of_paper)
+    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    found = {
+        (q, layers, short): th.latex(q, layers, short)
+        for q in quantities
+        for layers in LAYERS
+        for short in (True, False)
+        # Entry by entry for all pairs of two inputs: seconds at the first, minutes beyond.
+        if short or layers == "generic" or (inputs, depth) < (2, 2)
+    }
+    return {" ".join(map(str, key)): text for key, text in found.items()}
+
+
+def typeset(folder, displays, faults=("!", r"Overfull \hbox"), column=TEXT_WIDTH, page=550):
+    """What pdflatex says about each display in an article, by name: errors and wide boxes."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    pages = []
+    for name, text in displays.items():
+        shown = text if re.search(r"\{align\*?\}", text) else rf"\[{text}\]"
+        pages.append(rf"\typeout{{NAME {name}}}{shown}\clearpage")
+    size = rf"\textwidth={column}pt\textheight={page}pt\columnwidth\textwidth\hsize\textwidth"
+    start = rf"\documentclass{{article}}\usepackage{{amsmath}}{size}\begin{{document}}"
+    (folder / "page.tex").write_text("\n".join([start, *pages, r"\end{document}"]))
+    command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "page.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
+    said, name = {}, ""
+    for line in done.stdout.decode(errors="replace").splitlines():
+        if line.startswith("NAME"):
+            name = line.removeprefix("NAME ")
+        elif line.startswith(faults):
+            said.setdefault(name, []).append(line)
+    return said
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", CASES)
+def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_paper, tmp_path):
+    found = dict(strings(depth, inputs, activation, of_paper))
+    found["notebook"] = theory(depth, inputs, activation, of_paper)._repr_latex_().strip("$")
+    assert typeset(tmp_path, found) == {}
+
+
+def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
+    th = ft.derive(3, activation="gelu")
+    found = {q: th.latex(q, layers="explicit") for q in ("saddle_point", "hessian", "G12", "G11")}
+    assert typeset(tmp_path, found, ("!", "Overfull")) == {}
+
+
+WIDE_CASES = [(1, 1, None, True), (2, 2, "tanh", True), slow(3, 1, "gelu", False)]
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", WIDE_CASES)
+@pytest.mark.parametrize("column", [246, 345])
+def test_numbered_results_fit_a_column_and_break_over_pages(
+    depth, inputs, activation, of_paper, column, tmp_path
+):
+    """With a label for every number; the tall ones over pages of 300 pt."""
+    th = theory(depth, inputs, activation, of_paper)
+    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    found = {
+        f"{q} {layers} {numbered}": th.latex(q, layers, width=column, numbered=numbered)
+        for q in quantities
+        for layers in LAYERS
+        for numbered in (True, False)
+    }
+    pages = {name: text for name, text in found.items() if name.endswith("True")}
+    pages["symbols"] = th.latex("symbols", width=column, numbered=True)
+    assert typeset(tmp_path, found, column=column) == {}
+    assert typeset(tmp_path, pages, ("!", "Overfull"), column, 300) == {}
+    for text in pages.values():
+        lines = [line for line in text.split("\n") if "&" in line and "quad" not in line]
+        labels = re.findall(r"\\label\{(.*?)\}", text)
+        assert len(set(labels)) == len(labels) <= sum("&=" in line for line in text.split("\n"))
+        assert all(r"\label" in line or r"\nonumber" in line for line in lines if "&=" in line)
+
+
+def test_results_fit_a_page(tmp_path):
+    """At two layers, whatever the inputs."""
+    found = {
+        f"{q} {layers} {inputs}": ft.derive(2, inputs).latex(q, layers)
+        for q in ("action", "saddle_point", "hessian", "propagator", "tangent_kernel", "symbols")
+        for layers in LAYERS
+        for inputs in (1, 2)
+    }
+    assert typeset(tmp_path, found, ("!", "Overfull")) == {}
+
+
+def test_several_results_have_their_definitions_once():
+    th = ft.derive(2)
+    text = th.latex(["saddle_point", "hessian", "G12"])
+    lefts = re.findall(r"^&?(.*?) &?= ", text, re.MULTILINE)
+    assert len([left for left in lefts if left in ("a_{l}", "c_{l}", "M'_{l}", "K^{(l)}")]) == 4
+    assert text.index("S_{21}^{k l}") < text.index("a_{l} &=")
+    both = th.latex(["action", "hessian"])
+    assert "C &= C_{*}" in both and "C &= C_{*}" not in text
+
+
+def test_activations_are_put_in_where_asked():
+    text = ft.derive(2, activation="tanh").latex("S21", put_in=True)
+    assert r"\left(1 - \tanh^{2}(h^{(l)})\right)^{2}" in text
+    assert r"\phi" not in text
+    assert r"\tanh^{2}(h" in ft.derive(2, activation="tanh").latex("action", put_in=True)
+
+
+def test_what_is_not_written_out_says_so():
+    for th, options in (
+        (ft.derive(4), {}),
+        (ft.derive(1, 2), {}),
+        (ft.derive(1, 2), {"abbreviate": False}),
+    ):
+        assert "not written out" in th.latex("G11", "explicit", **options)
+    assert "not written out" not in ft.derive(3).latex("G11", "explicit")
+    assert "not written out" in ft.derive(1, 2).latex("G12", "explicit", abbreviate=False)
+
+
+@pytest.mark.parametrize("depth", [2, 6])
+def test_parts_show_formulas_in_a_notebook(depth):
+    th = ft.derive(depth)
+    layers = "explicit" if depth == 2 else "generic"
+    for part in ("saddle_point", "hessian", "propagator"):
+        assert getattr(th, part)._repr_latex_() == f"$${th.latex(part, layers)}$$"
+        assert len(repr(getattr(th, part))) < 60
+    assert hessian(th.network_action)._repr_latex_() is None
+
+
+def test_entries_have_no_common_factor_left():
+    text = ft.derive(3).latex("G11", layers="explicit")
+    assert "N G_{11}^{1 2} &= a_{1} a_{2} Q_{0 1} + a_{1}^{2} a_{2} M'_{1} Q_{0 0}" in text
+    assert r"}{N}" not in text
+
+
+def test_what_does_not_fit_is_seen(tmp_path):
+    th = derivation(3)
+    wide = {"action": latex(th.action), "half": r"\left( x"}
+    assert typeset(tmp_path, wide).keys() >= {"action", "half"}
+
+
+@pytest.mark.parametrize("depth, inputs, activation, of_paper", RENDERED)
+def test_everything_renders(depth, inputs, activation, of_paper, katex_failures):
+    found = dict(strings(depth, inputs, activation, of_paper))
+    th = theory(depth, inputs, activation, of_paper)
+    if of_paper:
+        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*QUANTITIES, "symbols")}
+    assert katex_failures(found) == {}
+    for name in ("action", "hessian", "propagator"):
+        assert mathml(found[f"{name} generic True"]).startswith("<math")
+
+
+def test_width_is_that_of_tex(tmp_path):
+    """The estimate is within a tenth of what TeX measures."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    th, pair = derivation(2), derivation(1, 2)
+    formulas = [
+        latex(th.action),
+        latex(th.hessian.S21),
+        latex(th.hessian.S22),
+        *(latex(entry) for entry in th.propagator.G12 if entry != 0),
+        *(latex(entry) for entry in pair.hessian.S21 if entry != 0),
+        *(latex(formula) for formula in (generic.mixed_block(2, generic.l), generic.kernel(3))),
+    ]
+    boxes = [rf"\setbox0\hbox{{$\displaystyle {f}$}}\typeout{{WIDTH \the\wd0}}" for f in formulas]
+    start = r"\documentclass{article}\usepackage{amsmath}\begin{document}"
+    (tmp_path / "boxes.tex").write_text("\n".join([start, *boxes, r"\end{document}"]))
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-draftmode", "boxes.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    measured = [float(number) for number in re.findall(r"WIDTH ([\d.]+)pt", done.stdout)]
+    assert len(measured) == len(formulas)
+    for formula, points in zip(formulas, measured, strict=True):
+        assert abs(width(formula) / points - 1) < 0.1 or abs(width(formula) - points) < 6
+
+
+def bare(text):
+    """A formula without what only serves to set it in lines."""
+    text = re.sub(r"\\(begin|end)\{aligned\}|\\times|\\quad|\\\\|&", "", text)
+    return re.sub(r"\\(left|right|Bigl|Bigr)(?![a-z])|\s", "", text)
+
+
+@pytest.mark.parametrize("depth", [2, 5])
+@pytest.mark.parametrize("quantity", ["action", "S21", "S22", "G12"])
+def test_nothing_is_lost_in_line_breaks(depth, quantity):
+    """All lines together read as the expression in one line."""
+    th = derivation(depth)
+    found = [th.action] if quantity == "action" else [e for e in th.block(quantity) if e != 0]
+    for expression in found:
+        assert bare(page([[Equation("x", expression)]])) == "x=" + bare(latex(expression))
+
+
+@pytest.mark.parametrize("room", [60, 100, 200])
+def test_lines_are_as_wide_as_the_room(room):
+    a, b = sp.symbols("a b")
+    expression = sp.expand((a + b) ** 20)
+    lines = Setter({"order": None}).lines(expression, room, room)
+    assert len(lines) > 2
+    assert all(width(line) <= room for line in lines)
+    assert room < 100 or all(line[0] in "+-" for line in lines[1:])
+
+
+def test_failures_are_seen(katex_failures):
+    text = derivation(1).latex("S21")
+    broken = {"half": text[:-10], "word": text.replace(r"\left", r"\lefft")}
+    assert katex_failures(broken).keys() == {"half", "word"}
+
+
+def test_vertices_and_correlators_render(katex_failures):
+    """Third derivatives, parameters in an integrand, a single average in a notebook."""
+    action = derivation(2, 2).network_action
+    h, K = sym.signal(1), sym.kernel(1)
+    found = {
+        "vertex": latex(action.derivative((10,), (0, 4))),
+        "cumulant": latex(action.derivative((4, 7), (1,))),
+        "fourth": latex(sym.phi(h).diff(h, 4)),
+        "notebook": GaussianAverage(sym.phi(h) ** 2, h, K)._repr_latex_().strip("$"),
+        "erfc": latex(GaussianAverage(sp.erf(2 * h) ** 2 * sp.exp(-(h**2)), h, K)),
+    }
+    assert katex_failures(found) == {}
+
+
+@pytest.mark.parametrize("columns", [9, 10, 11, 12])
+def test_wide_matrices_are_arrays(columns):
+    """amsmath and KaTeX stop at ten columns of a pmatrix."""
+    text = latex(sp.ImmutableMatrix(sp.eye(columns)))
+    assert ("pmatrix" in text) == (columns <= 10)
+    assert (rf"\left(\begin{{array}}{{{'c' * columns}}}" in text) == (columns > 10)
+
+
+def test_notation_of_the_papers():
+    h, K, g = sym.signal(2), sym.kernel(2), sym.signal(0)
+    f = sym.phi(h)
+    assert latex(sym.conjugate(3)) == r"\tilde{C}^{(3)}"
+    assert latex(f.diff(h)) == r"\phi'(h^{(2)})"
+    assert latex(f.diff(h, 3)) == r"\phi'''(h^{(2)})"
+    assert latex(f.diff(h, 5)) == r"\phi^{(5)}(h^{(2)})"
+    assert latex(f**2) == r"\phi(h^{(2)})^{2}"
+    assert latex(f.diff(h) ** 2) == r"\phi'(h^{(2)})^{2}"
+    measure = r"\right\rangle_{\mathcal{N}(0, K^{(2)})}"
+    assert latex(GaussianAverage(f**2, h, K)) == rf"\left\langle \phi(h^{{(2)}})^{{2}} {measure}"
+    joint = [[K, sp.Rational(1, 9)], [sp.Rational(1, 9), sym.kernel(0)]]
+    correlator = latex(ConnectedCorrelator(f**2, sym.phi(g) ** 2, (h, g), joint))
+    assert ";" in correlator
+    assert correlator.endswith(r"_{\mathcal{N}(0, K)}")
+
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ("action", r"- N \left(\nu_{0} C^{(0)} \tilde{C}^{(0)} + C^{(1)} \tilde{C}^{(1)}"),
+        ("action", r"\rho_{1}^{2} \sigma_{w}^{2} \phi(h^{(0)})^{2} + \rho_{1}^{2} \sigma_{b}^{2}"),
+        ("action", r"N \ln \left\langle"),
+        ("S21", r"N \rho_{1}^{2} \sigma_{w}^{2} \left\langle \phi'(h^{(0)})^{2} + "),
+        ("S21", r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})"),
+        ("S22", r"N \rho_{1}^{4} \sigma_{w}^{4} \left\langle"),
+    ],
+)
+def test_factors_and_terms_stand_as_written_by_hand(expression, expected):
+    th = derivation(1)
+    assert expected in latex(th.action if expression == "action" else th.block(expression))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_measure_is_the_same_at_every_depth(depth):
+    for quantity in ("action", "S22"):
+        text = derivation(depth).latex(quantity, layers="explicit", abbreviate=False)
+        measures = set(re.findall(r"\\mathcal\{N\}\(0, ([^)]*\)?\}?)\)", text))
+        layers = {f"K^{{({layer})}}" for layer in range(depth + 1)}
+        assert "K" in measures and measures <= {"K", *layers}
+
+
+def test_one_notation_for_the_action_and_its_blocks():
+    th = derivation(2)
+    for quantity in ("action", "hessian", "propagator"):
+        for layers in LAYERS:
+            text = th.latex(quantity, layers)
+            assert r"\mathcal{S}" not in text and r"\mathcal{G}" not in text
+
+
+def test_phi_is_kept_for_named_activations():
+    text = ft.derive(2, activation="tanh").latex("S21", layers="explicit", abbreviate=False)
+    assert r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})" in text
+    assert r"\phi(h) &= \tanh(h)" in text
+    assert r"M'_{l} = 1" in ft.derive(2, activation="linear").latex("S21").replace("&", "")
+
+
+@pytest.mark.parametrize(
+    "quantity, layers",
+    [("action", "generic"), ("hessian", "generic"), ("hessian", "explicit"), ("G11", "explicit")],
+)
+def test_what_stands_in_a_formula_is_defined_below(quantity, layers):
+    text = derivation(2).latex(quantity, layers)
+    for sign, left in {
+        "a_{": "a_{l} &=",
+        "c_{": "c_{l} &=",
+        "M'_{": "M'_{l} &=",
+        "Q_{": "Q_{k l} &=",
+        "r_{": "r_{l} &=",
+        r"\,;\,": r"\langle A \,;\, B \rangle &=",
+        "K^{(l)}": "K^{(l)} &=",
+        "A_{": "A_{l, m} &=",
+    }.items():
+        assert (sign in text) == (left in text), sign
+
+
+def test_definitions_are_listed_once():
+    for quantity in ("hessian", "propagator", "G11"):
+        text = derivation(2).latex(quantity)
+        lefts = re.findall(r"^&?(.*?) &=", text, re.MULTILINE)
+        below = lefts[lefts.index("a_{l}") :]
+        assert len(set(below)) == len(below)
+
+
+def test_variables_that_are_not_signals_show_their_covariance():
+    x, K = sp.symbols("x K", positive=True)
+    assert latex(GaussianAverage(sp.tanh(x) ** 2, x, K)).endswith(
+        r"_{\mathcal{N}\left(0, K\right)}"
+    )
+
+
+def test_saddle_point_of_a_pair_is_starred_once():
+    text = derivation(1, 2).latex("saddle_point", layers="explicit")
+    assert "C^{(1)}_{1 2, *} &=" in text
+    assert text.count(r"\tilde{C}") == 1
+    assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
+    assert "_*" not in text
+
+
+def test_zero_blocks_are_zero():
+    for layers in LAYERS:
+        assert derivation(2).latex("S11", layers) == "S_{11} = 0"
+        assert derivation(2).latex("G22", layers) == "G_{22} = 0"
+
+
+@pytest.mark.parametrize("depth, written_out", [(3, True), (4, False)])
+def test_large_covariances_are_products(depth, written_out):
+    text = derivation(depth).latex("G11", layers="explicit")
+    assert ("G_{11}^{1 1} &=" in text) == written_out
+    assert (r"G_{11}^{l m} &= \sum_{k=1}^{l} \sum_{n=1}^{m} G_{12}^{l k} S_{22}^{k n}" in text) == (
+        not written_out
+    )
+
+
+def test_latex_can_be_read_back_number_by_number():
+    """The printed response at depth one, read by SymPy's parser, is the response."""
+    printed = ft.derive(1, activation="linear", branch_scale=1, skip_scale=0).propagator.G12[1, 0]
+    expected = sym.WEIGHT**2 / (sym.WIDTH * sym.INPUT_WIDTH)
+    assert sp.simplify(printed.doit() - expected) == 0
+    assert latex(expected) == r"\frac{\sigma_{w}^{2}}{N \nu_{0}}"
+
+
+@pytest.mark.parametrize(
+    "name", ["saddle_point", "hessian", "G12", "output_response", "tangent_kernel"]
+)
+def test_latex_is_the_committed_one(name):
+    th = ft.derive(2)
+    both = "\n".join(th.latex(name, layers) for layers in LAYERS) + "\n"
+    assert both == (GOLDEN / f"{name}.tex").read_text(encoding="utf-8")
+
+
+def test_text_width_is_that_of_an_article(tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    text = r"\documentclass{article}\begin{document}\typeout{TEXT \the\textwidth}\end{document}"
+    (tmp_path / "width.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "width.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert f"TEXT {TEXT_WIDTH}pt" in done.stdout
