@@ -82,8 +82,8 @@ def write(
         (r"its relative standard deviation at this width", f"{100 * spread:.2g} %"),
     ]
     if scaling:
-        name = scaling[-1]["pair_class"]
-        highlights.append((rf"optimal scale $\rho^*$, mean over {name}", scaling[-1]["mean"]))
+        name = r"optimal scale $\rho^*$, mean over pairs of different samples"
+        highlights.append((name, found.best_scale))
     return write_report(
         path,
         "Field theory of a residual network on these data",
@@ -152,6 +152,8 @@ def _network(found: Findings) -> list[Any]:
     ]
     if found.warnings:
         items.insert(1, Text([f"Warning: {words}." for words in found.warnings]))
+    if data.note:
+        items.insert(1, Text(data.note))
     return items
 
 
@@ -165,15 +167,15 @@ def _kernels(found: Findings, formulas: dict[str, str], pictures: dict[str, Path
     groups = found.groups
     columns = ["layer", *(rf"$K^{{(l)}}$, {name}" for name in groups)]
     return [
-        _formula(formulas, "saddle_point"),
+        _formula(formulas, "saddle_point", "For a sample, α = β, and for a pair of samples."),
         _picture(pictures, "kernels", "Kernels over the layers"),
         _layers("Mean kernels", columns, found.solution.kernels, groups),
         _picture(
             pictures,
             "correlations",
             "Correlations of the outputs for every pair of samples",
-            "What a wide network, before training, tells apart: 1 on the diagonal, lines between "
-            "classes that stand together.",
+            "What a wide network, before training, tells apart: 1 on the diagonal. Samples are "
+            "sorted by class, with lines between classes and the number of samples of each.",
         ),
     ]
 
@@ -228,7 +230,12 @@ def _responses(found: Findings, formulas: dict[str, str], pictures: dict[str, Pa
             "kernel of the input. Where that of pairs is small, the output does not tell samples "
             "apart; where it grows over the layers, small differences are amplified."
         ),
-        _formula(formulas, "response"),
+        _formula(
+            formulas,
+            "response",
+            r"$\chi$ and $M'$ are matrices over pairs of samples. Table and picture have the "
+            r"entries $\chi_{\alpha\beta,\alpha\beta}$; $\alpha = \beta$ is one sample.",
+        ),
         _formula(formulas, "output_response"),
         _picture(pictures, "responses", "Responses over the layers"),
         _layers("Mean responses", columns, values, groups),
@@ -338,7 +345,6 @@ def _next(found: Findings, typed: str) -> list[Any]:
     net = found.network
     options = network_options(net)
     K0 = f"{float(found.solution.kernels[0][found.typical, found.typical]):.6g}"
-    upper = np.triu_indices(len(found.data.samples), 1)
     shell = [
         f"fieldtheory solve {options} {typed} --save solution.npz",
         f"fieldtheory tangent {options} {typed}",
@@ -348,8 +354,7 @@ def _next(found: Findings, typed: str) -> list[Any]:
         "fieldtheory verify --format html > verify.html",
     ]
     if not isinstance(found.scaling, str):
-        rho = f"{float(found.scaling[upper].mean()):.3g}"
-        plain = network_options(net.replace(branch_scale=float(rho)))
+        plain = network_options(net.replace(branch_scale=float(found.best_scale)))
         shell.insert(0, f"fieldtheory run {plain} {typed} --output optimal")
     notebook = (
         "import fieldtheory as ft\n\n"
