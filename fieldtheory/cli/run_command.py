@@ -26,7 +26,7 @@ def run(
     samples: Annotated[
         int,
         typer.Option(
-            "--samples", "-n", min=2, help="Number of networks of each width to simulate."
+            "--samples", "-n", min=20, help="Number of networks of each width to simulate."
         ),
     ] = 200,
 ) -> None:
@@ -57,5 +57,7 @@ def run(
         found = main_job.run(network, *inputs, output, samples, progress)
     for words in found.warnings:
         echo(f"warning: {words}", err=True)
+    if found.few_pairs:
+        echo(f"note: {found.few_pairs}", err=True)
     echo(f"Results in {found.folder}")
     echo(f"Page to look at: {found.report}")

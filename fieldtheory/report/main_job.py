@@ -14,8 +14,8 @@ Contents of the folder
 ``comparison.npz``
     Theory and simulated networks for a typical sample, for `fieldtheory.load`.
 ``optimal_scaling.csv``
-    ρ* by class of pair: count, mean, min, max, spread (standard deviation); empty where the
-    response has no maximum.
+    ρ* by class of pair: count, mean, median, min, max, spread (standard deviation), of the pairs
+    that have one; empty where the response has no maximum.
 ``kernels``, ``correlations``, ``eigenvalues``, ``responses``, ``optimum``, ``fluctuations``,
 ``simulation``
     Figures, each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
@@ -56,7 +56,7 @@ _EARLIER = (
     *("propagators.npz", "checks.csv", "claims.csv"),
     *(f"{n}.{kind}" for n in ("fig2", "fig3", "fig4", "pairs") for kind in ("png", "pdf", "csv")),
 )
-SCALING_COLUMNS = ("pair_class", "count", "mean", "min", "max", "spread")
+SCALING_COLUMNS = ("pair_class", "count", "mean", "median", "min", "max", "spread")
 STEPS = 6
 # Formulas on the page, and those next to numbers of pairs of samples.
 FORMULAS = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
@@ -178,7 +178,7 @@ def _numbers(
     one = _or_reason(lambda: optimal_scaling(network, float(variances[typical])))
     scaling = one
     if not isinstance(one, str):
-        scaling = _or_reason(lambda: np.asarray(optimal_scaling(network, K0)))
+        scaling = _or_reason(lambda: _optima(network, K0))
     response = _responses(network, K0, scaling)
 
     step(3, "fluctuations at order 1/N")
@@ -217,12 +217,20 @@ def _or_reason(compute: Callable[[], Any]) -> Any:
         return " ".join(str(error).split())
 
 
+def _optima(network: ResidualNetwork, K0: np.ndarray) -> np.ndarray:
+    found = np.asarray(optimal_scaling(network, K0))
+    if np.isnan(found[np.triu_indices(len(found), 1)]).all():
+        raise ValueError("no pair of these samples has one")
+    return found
+
+
 def _responses(
     network: ResidualNetwork, K0: np.ndarray, scaling: np.ndarray | str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Responses of the output over ρ, of a variance and of a covariance of two typical samples."""
     size = np.sqrt(np.diagonal(K0))
-    upper = np.triu_indices(len(K0), 1)
+    known = np.ones(K0.shape) if isinstance(scaling, str) else ~np.isnan(scaling)
+    upper = np.nonzero(np.triu(known, 1))
     order = np.argsort((K0 / np.outer(size, size))[upper])
     pair = [int(index[order[len(order) // 2]]) for index in upper]
     if isinstance(scaling, str):
@@ -261,10 +269,12 @@ def scaling_rows(found: Findings) -> list[dict[str, Any]]:
         return rows
     groups = found.groups | pair_classes(None, len(found.scaling))
     for name, mask in groups.items():
-        chosen = found.scaling[mask]
+        chosen = found.scaling[mask & ~np.isnan(found.scaling)]
+        if not len(chosen):
+            continue
         # Equal samples differ by the rounding of the root finder, which is no spread.
         spread = round(float(chosen.std()), 12)
-        numbers = [float(chosen.mean()), float(chosen.min()), float(chosen.max()), spread]
+        numbers = [float(f(chosen)) for f in (np.mean, np.median, np.min, np.max)] + [spread]
         rows.append(dict(zip(SCALING_COLUMNS, [name, len(chosen), *numbers], strict=True)))
     return rows
 

@@ -83,7 +83,8 @@ def write(
     ]
     if scaling:
         name = r"optimal scale $\rho^*$, mean over pairs of different samples"
-        highlights.append((name, found.best_scale))
+        few = f"; {found.few_pairs}" if found.few_pairs else ""
+        highlights.append((name + few.replace("ρ*", r"$\rho^*$"), found.best_scale))
     return write_report(
         path,
         "Field theory of a residual network on these data",
@@ -255,7 +256,7 @@ def _scaling(
     if isinstance(found.scaling, str):
         why = found.scaling.removeprefix("network must have a response with a maximum in ρ; ")
         return [Text(rf"There is no $\rho^*$, no largest response: {why}."), picture]
-    columns = ["pairs", "number", r"mean $\rho^*$", "min", "max", "spread"]
+    columns = ["pairs", "number", r"mean $\rho^*$", "median", "min", "max", "spread"]
     rows = [list(row.values()) for row in scaling]
     return [
         Text(
@@ -263,6 +264,7 @@ def _scaling(
             "the output's kernel responds most to that of the input. The mean over pairs of "
             "different samples is the one to use: they are what the network has to tell apart."
         ),
+        *([Text(f"Note: {found.few_pairs}.")] if found.few_pairs else []),
         Table("Optimal scale", columns, rows, "The spread is the standard deviation."),
         picture,
     ]

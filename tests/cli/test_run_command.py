@@ -22,7 +22,8 @@ def asked(monkeypatch, tmp_path):
         found.append(arguments[:-1])
         arguments[-1](1, "kernels")
         folder = tmp_path / "results"
-        return SimpleNamespace(folder=folder, report=folder / "report.html", warnings=("wide",))
+        page = folder / "report.html"
+        return SimpleNamespace(folder=folder, report=page, warnings=("wide",), few_pairs="few")
 
     monkeypatch.setattr(main_job, "run", run)
     return found
@@ -31,7 +32,7 @@ def asked(monkeypatch, tmp_path):
 def test_ends_with_the_places_and_the_warnings(asked, tmp_path):
     result = call("run")
     assert result.exit_code == 0
-    assert result.stderr == "[1/6] kernels\nwarning: wide\n"
+    assert result.stderr == "[1/6] kernels\nwarning: wide\nnote: few\n"
     assert result.stdout.splitlines() == [
         f"Results in {tmp_path / 'results'}",
         f"Page to look at: {tmp_path / 'results' / 'report.html'}",
@@ -55,7 +56,7 @@ def test_every_option_reaches_the_job(asked, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("a,b,label\n1,2,cat\n3,1,dog\n4,4,cat\n1,5,dog\n")
     words = "--activation gelu -L 7 --width 50 --weight-variance 2 --bias-variance 0.1"
-    options = "--skip-scale 0.9 --branch-scale 0.3 --classes cat,dog --count 2 --scale none -n 5"
+    options = "--skip-scale 0.9 --branch-scale 0.3 --classes cat,dog --count 2 --scale none -n 25"
     result = call("run", "--data", path, *words.split(), *options.split(), "-o", "out")
     assert result.exit_code == 0, result.stderr
     ((network, K0, data, said, typed, output, samples),) = asked
@@ -65,7 +66,7 @@ def test_every_option_reaches_the_job(asked, tmp_path):
     assert K0.shape == (2, 2) and data.labels.tolist() == ["cat", "dog"]
     assert "2 of 4 samples as they are" in said
     assert typed == f"--data {path} --scale none --classes cat,dog --count 2"
-    assert (output, samples) == (Path("out"), 5)
+    assert (output, samples) == (Path("out"), 25)
 
 
 @pytest.mark.parametrize(

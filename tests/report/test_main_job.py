@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,6 +104,16 @@ class TestOtherNetworksAndSamples:
         assert "no largest response" in page and "--schedule" not in page
         assert "--branch-scale uniform" in page and "--skip-scale 0.9" in page
         assert "three has no header row" in page
+
+    def test_pairs_without_an_optimum_are_left_out_and_the_page_says_so(self, tmp_path):
+        data = replace(DATA, samples=DATA.samples[[0, 1, 1, 2]])
+        found = job(tmp_path / "out", kernel=sets.scaled_kernel(data.samples, 0.05), data=data)
+        rho = found.scaling[np.triu_indices(4, 1)]
+        assert np.isnan(rho).sum() == 1 and found.best_scale == f"{np.nanmean(rho):.4g}"
+        page = found.report.read_text(encoding="utf-8")
+        assert "1 of 6 pairs of inputs without" in page and ">nan<" not in page
+        with (found.folder / "optimal_scaling.csv").open(newline="") as file:
+            assert [row["count"] for row in csv.DictReader(file)] == ["4", "2", "3", "5"]
 
     def test_warnings_are_on_the_page(self, tmp_path):
         found = job(tmp_path / "out", NETWORK.replace(width=2))
