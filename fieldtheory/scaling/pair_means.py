@@ -47,7 +47,7 @@ def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     variances, covariances = _entries("scaling", scaling)
     if np.isnan(covariances).all(axis=-1).any():
-        raise ValueError("scaling must have a pair of inputs with a number, got NaN for all of them")
+        raise ValueError("scaling must have a pair of inputs with ρ*, got NaN for all")
     return variances.mean(axis=-1), np.nanmean(covariances, axis=-1)
 
 

@@ -142,6 +142,8 @@ def test_few_pairs_that_carry_the_mean_are_counted():
     one[2, 0] = one[0, 2] = 12.55
     assert few_pairs(one).startswith("about 2 of 10 pairs carry")
     assert few_pairs(np.zeros((3, 3))) == ""
+    with pytest.raises(ValueError, match="scaling must have a pair of inputs with ρ"):
+        mean_scaling(np.array([[0.1, np.nan], [np.nan, 0.1]]))
 
 
 @pytest.mark.parametrize(
