@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fieldtheory.cli import samples, values
+from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.storage import read_npz
 
@@ -67,6 +68,8 @@ def sampled_layers(
     found = samples.chosen(data, classes, count)
     words, Z = f"{found.name}: {found.size}", found.samples
     size = _SCALE if scale is None else samples.variance(scale)
+    if found.note:
+        echo(f"note: {found.note}", err=True)
     if size is None:
         return f"{words} as they are", Z
     squares = (Z**2).mean(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ import typer
 
 from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
-from fieldtheory.cli.terminal import print_rows
+from fieldtheory.cli.terminal import echo, print_rows
 
 
 @with_network("branch_scale", "schedule", "width", data=True)
@@ -47,7 +47,9 @@ def optimum(
     One scaling ρ for all layers. For several inputs there is a row for every pair alpha, beta: the
     scaling at which this entry of the output kernel responds most. For --data there are two rows,
     the means over all variances and over all covariances; that over the covariances is the one to
-    use, since they tell the samples apart. Samples are rescaled to one variance, see --scale.
+    use, since they tell the samples apart. Pairs of equal samples have no ρ and are left out, which
+    a warning says; a note says so if few pairs carry the mean. Samples are rescaled to one
+    variance, see --scale.
 
     Examples:
 
@@ -64,6 +66,7 @@ def optimum(
     import numpy as np
 
     import fieldtheory as ft
+    from fieldtheory.scaling import few_pairs
 
     net = problem.network
     title = f"optimal scaling ({method}), φ = {net.activation.name}"
@@ -78,6 +81,8 @@ def optimum(
     )
     if problem.sampled:
         rows = _data_rows(found)
+        if found.ndim > 1 and (words := few_pairs(found)):
+            echo(f"note: {words}", err=True)
     elif found.ndim == 0:
         rows = [{"depth": net.depth, "K0": float(kernel), "rho": float(found)}]
     else:
@@ -87,7 +92,7 @@ def optimum(
                 "alpha": a,
                 "beta": b,
                 "K0": kernel[a, b],
-                "rho": found[a, b],
+                "rho": None if np.isnan(found[a, b]) else found[a, b],
             }
             for a, b in zip(*np.triu_indices(len(found)), strict=True)
         ]
@@ -95,18 +100,21 @@ def optimum(
 
 
 def _data_rows(scaling: Any) -> list[dict[str, Any]]:
-    """Means over the variances and, of a matrix, over the covariances, with the range of each."""
+    """Means over the variances and, of a matrix, over its pairs, with their number and range."""
     import numpy as np
 
-    from fieldtheory.scaling import mean_scaling
-
-    means: tuple[Any, ...]
-    if scaling.ndim == 1:
-        entries, means = [scaling], (scaling.mean(),)
-    else:
-        diagonal = np.eye(len(scaling), dtype=bool)
-        entries, means = [scaling[diagonal], scaling[~diagonal]], mean_scaling(scaling)
+    columns: dict[str, Any] = {
+        "mean rho": np.mean,
+        "median": np.median,
+        "min": np.min,
+        "max": np.max,
+    }
+    entries = [scaling]
+    if scaling.ndim > 1:
+        pairs = scaling[np.triu_indices(len(scaling), 1)]
+        entries = [scaling.diagonal(), pairs[~np.isnan(pairs)]]
     return [
-        {"entries": name, "mean rho": mean, "min": values.min(), "max": values.max()}
-        for name, mean, values in zip(("variances", "covariances"), means, entries, strict=False)
+        {"entries": name, "number": len(values)}
+        | {column: of(values) if len(values) else None for column, of in columns.items()}
+        for name, values in zip(("variances", "covariances"), entries, strict=False)
     ]

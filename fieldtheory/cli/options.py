@@ -89,6 +89,6 @@ Classes = Annotated[
 ]
 Count = Annotated[
     int | None,
-    typer.Option(help="Number of samples.", show_default="20, or all of a smaller file"),
+    typer.Option(help="Number of samples.", show_default="20 of digits and mnist; all of a file"),
 ]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]

@@ -12,6 +12,7 @@ import typer
 
 from fieldtheory.cli import options
 from fieldtheory.cli.options import NETWORK
+from fieldtheory.cli.terminal import echo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +87,11 @@ class Problem(NamedTuple):
 
 
 def with_network(
-    *without: str, data: bool | str = False, readin: bool = False, dimension: str = ""
+    *without: str,
+    data: bool | str = False,
+    readin: bool = False,
+    dimension: str = "",
+    most: int | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
 
@@ -100,6 +105,8 @@ def with_network(
         Whether the variances of the read-in may be typed. Rescaled samples have no biases there.
     dimension : str
         The option for which the dimension of the inputs counts, if it may be typed.
+    most : int, optional
+        Of more samples than this a part is taken, see `fieldtheory.report.inputs.part`.
     """
     inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
     if isinstance(data, str):
@@ -131,7 +138,7 @@ def with_network(
         def run(**given: Any) -> None:
             typed = {name: given.pop(name) for name in inputs}
             network = {name: given.pop(name) for name in parameters}
-            command(_problem(typed, network), **given)
+            command(_problem(typed, network, most), **given)
 
         order = [*first, *shared, *rest]
         run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
@@ -140,7 +147,7 @@ def with_network(
     return with_options
 
 
-def _problem(inputs: dict[str, Any], parameters: dict[str, Any]) -> Problem:
+def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | None) -> Problem:
     from fieldtheory.cli import samples, values
 
     data, scale = inputs.get("data"), inputs.get("scale")
@@ -153,8 +160,26 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any]) -> Problem:
         known = parameters["readin_bias_variance"]
         parameters["readin_bias_variance"] = 0.0 if known is None else known
     network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
-    limits = inputs.get("classes"), inputs.get("count"), scale
-    words, kernel, found = samples.given_kernel(inputs.get("K0", ""), data, *limits, network)
+    found = None if data is None else _samples(inputs, most)
+    words, kernel = samples.given_kernel(inputs.get("K0", ""), found, scale, network)
+    if found is not None and found.note:
+        echo(f"note: {found.note}", err=True)
     given = {name: value for name, value in inputs.items() if name != "K0" and value is not None}
     typed = [part for name, value in given.items() for part in (f"--{name}", str(value))]
     return Problem(network, kernel, words, found, shlex.join(typed), measured)
+
+
+def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
+    """The samples; what a part of them takes is written into the options."""
+    from fieldtheory.cli import samples
+    from fieldtheory.report.inputs import part
+
+    data, classes, count = inputs["data"], inputs.get("classes"), inputs.get("count")
+    if most is not None and count is not None and count > most:
+        raise ValueError(f"count must be at most {most} for one page, got {count}")
+    found = samples.chosen(data, classes, count)
+    if most is not None and len(found.samples) > most:
+        names, inputs["count"] = part(found, most, classes is not None)
+        inputs["classes"] = None if names is None else ",".join(names)
+        found = samples.chosen(data, inputs["classes"], inputs["count"])
+    return found

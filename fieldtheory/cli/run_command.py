@@ -10,8 +10,11 @@ import typer
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import display, echo
 
+# Samples on a page: every pair of them is solved in every layer.
+MOST = 100
 
-@with_network("K0", data="digits", readin=True)
+
+@with_network("K0", data="digits", readin=True, most=MOST)
 def run(
     problem: Problem,
     output: Annotated[
@@ -23,7 +26,7 @@ def run(
     samples: Annotated[
         int,
         typer.Option(
-            "--samples", "-n", min=2, help="Number of networks of each width to simulate."
+            "--samples", "-n", min=20, help="Number of networks of each width to simulate."
         ),
     ] = 200,
 ) -> None:
@@ -32,7 +35,8 @@ def run(
     report.html has the kernels, their spectrum, the responses, the optimal scaling of every pair of
     samples, fluctuations and mean shift at this width, simulated networks to compare, and commands
     to go on with; numbers, figures and LaTeX are in files next to it. The folder appears when
-    everything in it is done; this takes about ten seconds. Of more than 100 samples, 100 are shown.
+    everything in it is done; this takes about ten seconds. Of a file with more than 100 samples 100
+    are taken: an equal share of every class, or the first rows where there are no classes.
 
     Examples:
 
@@ -53,5 +57,7 @@ def run(
         found = main_job.run(network, *inputs, output, samples, progress)
     for words in found.warnings:
         echo(f"warning: {words}", err=True)
+    if found.few_pairs:
+        echo(f"note: {found.few_pairs}", err=True)
     echo(f"Results in {found.folder}")
     echo(f"Page to look at: {found.report}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,25 +17,16 @@ _DIGITS = ("digits", "mnist")
 
 
 def given_kernel(
-    K0: str,
-    data: str | None,
-    classes: str | None,
-    count: int | None,
-    scale: str | None,
-    network: ResidualNetwork,
-) -> tuple[str, float | np.ndarray, Dataset | None]:
-    """What was read and how it was scaled, in words; the kernel, of samples or as typed; these.
+    K0: str, found: Dataset | None, scale: str | None, network: ResidualNetwork
+) -> tuple[str, float | np.ndarray]:
+    """What was read and how it was scaled, in words; the kernel, of samples or as typed.
 
     Parameters
     ----------
     K0 : str
         The kernel that is typed, taken without data; then there are no words.
-    data : str, optional
-        ``digits``, ``mnist`` or the path of an .npz or .csv file.
-    classes : str, optional
-        As typed, separated by commas.
-    count : int, optional
-        Number of samples.
+    found : Dataset, optional
+        The samples, see `chosen`.
     scale : str, optional
         The variance that every sample is rescaled to, 0.05 if left out, or ``none``: then K0 is
         what the read-in of the network makes of the samples as they are.
@@ -44,36 +35,48 @@ def given_kernel(
     Raises
     ------
     ValueError, TypeError
-        If the samples cannot be read, an option is not allowed, or there is a scale without data;
-        as `values.kernel`.
+        If the scale is not allowed, or there is one without samples; as `values.kernel`.
 
     Examples
     --------
     >>> net = ResidualNetwork(depth=1)
-    >>> words, K0, found = given_kernel("", "digits", "0,3", 4, "0.1", net)
+    >>> words, K0 = given_kernel("", chosen("digits", "0,3", 4), "0.1", net)
     >>> words
     'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'
     >>> K0.diagonal().round(12)
     array([0.1, 0.1, 0.1, 0.1])
-    >>> given_kernel("0.1", None, None, None, None, net)
-    ('', 0.1, None)
+    >>> given_kernel("0.1", None, None, net)
+    ('', 0.1)
     """
-    if data is None:
+    if found is None:
         if scale is not None:
             raise ValueError(f"scale must be left out without data, got {scale!r}")
-        return "", values.kernel(K0), None
+        return "", values.kernel(K0)
     from fieldtheory import data as sets
 
-    size, found = variance(scale), chosen(data, classes, count)
-    words = f"{found.name}: {found.size}"
+    size, words = variance(scale), f"{found.name}: {found.size}"
     if size is None:
-        return f"{words} as they are", input_kernel(found.samples, network), found
-    kernel = sets.scaled_kernel(found.samples, size)
-    return f"{words} rescaled to K0 = {size:g}", kernel, found
+        return f"{words} as they are", input_kernel(found.samples, network)
+    return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)
 
 
-def chosen(data: str, classes: str | None, count: int | None) -> Any:
-    """The samples as they are, see `given_kernel`: a `fieldtheory.data.Dataset`."""
+def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
+    """The samples as they are.
+
+    Parameters
+    ----------
+    data : str
+        ``digits``, ``mnist`` or the path of an .npz or .csv file.
+    classes : str, optional
+        As typed, separated by commas.
+    count : int, optional
+        Number of samples.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the samples cannot be read, or an option is not allowed.
+    """
     from fieldtheory import data as sets
     from fieldtheory.report import inputs
 

@@ -24,6 +24,8 @@ class Dataset:
         What the samples are, for titles and captions.
     total : int
         The number of samples of the source, of which these are all or some; 0 if it is not known.
+    note : str
+        What whoever reads the numbers should know of the source, one sentence; mostly empty.
 
     Examples
     --------
@@ -35,6 +37,7 @@ class Dataset:
     labels: NDArray[Any] | None
     name: str
     total: int = 0
+    note: str = ""
 
     @property
     def size(self) -> str:

@@ -18,6 +18,7 @@ from fieldtheory.data.dataset import Dataset, select
 
 SAMPLE_NAMES = ("X", "samples", "data", "images")
 LABEL_NAMES = ("y", "labels", "label", "target", "class")
+_NO_HEADER = "has no header row: its first row is a sample, and none of its columns holds labels."
 
 
 def load_file(
@@ -52,7 +53,8 @@ def load_file(
     Returns
     -------
     Dataset
-        ``samples`` (P, d) in the order of the file; with ``classes``, sorted by class.
+        ``samples`` (P, d) in the order of the file; with ``classes``, sorted by class. A ``.csv``
+        file without a header has a ``note`` that says so.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def load_file(
     if not path.is_file():
         raise ValueError(f"path = {str(path)!r}: there is no such file")
     try:
-        samples, labels = readers[path.suffix.lower()](path)
+        samples, labels, note = readers[path.suffix.lower()](path)
     except (OSError, UnicodeDecodeError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error) as e:
         reason = " ".join(str(e).split())
         raise ValueError(f"path = {str(path)!r}: the file cannot be read ({reason})") from e
@@ -100,10 +102,10 @@ def load_file(
         )
     total = len(samples)
     samples, labels = select(samples, labels, classes, count, f"path = {str(path)!r}")
-    return Dataset(samples, labels, path.name, total)
+    return Dataset(samples, labels, path.name, total, note)
 
 
-def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None, str]:
     if not zipfile.is_zipfile(path):
         raise zipfile.BadZipFile("not an .npz archive")
     with np.load(path, allow_pickle=False) as archive:
@@ -136,10 +138,12 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
             "must be real numbers"
         )
     labels = _tidy_labels(arrays[label_names[0]], path) if label_names else None
-    return samples.astype(np.float64), labels
+    return samples.astype(np.float64), labels, ""
 
 
-def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+def _read_csv(
+    path: Path, header: bool | None
+) -> tuple[NDArray[np.float64], NDArray[Any] | None, str]:
     rows: list[NDArray[np.float64]] = []
     labels: list[str] = []
     column = None
@@ -170,7 +174,8 @@ def _read_csv(path: Path, header: bool | None) -> tuple[NDArray[np.float64], NDA
                 labels.append(row.pop(column).strip())
             rows.append(_numbers(row, separator, where))
     samples = np.array(rows) if rows else np.empty((0, width or 1))
-    return samples, None if column is None else _tidy_labels(np.array(labels), path)
+    note = "" if header else f"{path.name} {_NO_HEADER}"
+    return samples, None if column is None else _tidy_labels(np.array(labels), path), note
 
 
 def _separator(line: str) -> str:

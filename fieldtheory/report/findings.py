@@ -14,6 +14,7 @@ from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import Solution
+from fieldtheory.scaling import few_pairs, mean_scaling
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +68,16 @@ class Findings:
     def groups(self) -> dict[str, np.ndarray]:
         """Masks (P, P) of the classes of pairs."""
         return pair_classes(self.data.labels, len(self.data.samples))
+
+    @property
+    def best_scale(self) -> str:
+        """Mean of ρ* over pairs of different samples, as it is printed everywhere."""
+        return f"{mean_scaling(np.asarray(self.scaling))[1]:.4g}"
+
+    @property
+    def few_pairs(self) -> str:
+        """Words on the few pairs that carry this mean, with the median; empty if many do."""
+        return "" if isinstance(self.scaling, str) else few_pairs(self.scaling)
 
     @property
     def report(self) -> Path:

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fieldtheory import data as sets
 from fieldtheory.data import Dataset
 
 INPUT_SCALE = 0.05
 
 _MOST_SAMPLES = 20
+# An equal share of every class is taken where it gives this part of the samples allowed.
+_ENOUGH = 0.5
 
 
 def dataset(
@@ -54,3 +58,24 @@ def equal_share(classes: Sequence[Any] | None) -> int:
     (18, 20)
     """
     return _MOST_SAMPLES - _MOST_SAMPLES % max(len(classes or ()), 1)
+
+
+def part(found: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | None, int]:
+    """Classes and number of the samples to take where there are more than ``most``.
+
+    An equal share of every class. The first samples where there are no classes, or where they were
+    not ``chosen`` and one of them is too small for its share.
+
+    Examples
+    --------
+    >>> images = Dataset(np.eye(9), np.array([3, 7, 8] * 3), "nine")
+    >>> part(images, 7), part(Dataset(np.eye(9), None, "nine"), 7)
+    ((['3', '7', '8'], 6), (None, 7))
+    """
+    if found.labels is not None:
+        labels, sizes = np.unique(found.labels, return_counts=True)
+        count, names = len(labels) * int(min(most // len(labels), sizes.min())), labels.tolist()
+        typed = all(str(name) == str(name).strip() and "," not in str(name) for name in names)
+        if chosen or (count >= _ENOUGH * most and typed):
+            return [str(name) for name in names], count
+    return None, most

@@ -14,8 +14,8 @@ Contents of the folder
 ``comparison.npz``
     Theory and simulated networks for a typical sample, for `fieldtheory.load`.
 ``optimal_scaling.csv``
-    ρ* by class of pair: count, mean, min, max, spread (standard deviation); empty where the
-    response has no maximum.
+    ρ* by class of pair: count, mean, median, min, max, spread (standard deviation), of the pairs
+    that have one; empty where the response has no maximum.
 ``kernels``, ``correlations``, ``eigenvalues``, ``responses``, ``optimum``, ``fluctuations``,
 ``simulation``
     Figures, each as ``.png`` and ``.pdf``, with its numbers as ``.csv``.
@@ -27,7 +27,6 @@ import csv
 import importlib.util
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.data import Dataset
+from fieldtheory.data.dataset import pair_classes
 from fieldtheory.inference.spectra import spectrum
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.simulation import simulate
@@ -56,11 +56,11 @@ _EARLIER = (
     *("propagators.npz", "checks.csv", "claims.csv"),
     *(f"{n}.{kind}" for n in ("fig2", "fig3", "fig4", "pairs") for kind in ("png", "pdf", "csv")),
 )
-SCALING_COLUMNS = ("pair_class", "count", "mean", "min", "max", "spread")
+SCALING_COLUMNS = ("pair_class", "count", "mean", "median", "min", "max", "spread")
 STEPS = 6
-# Samples on a page: every pair of them is solved in every layer.
-MOST = 100
+# Formulas on the page, and those next to numbers of pairs of samples.
 FORMULAS = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
+OF_PAIRS = ("saddle_point", "response", "output_response")
 # Degrees of the spectrum; scalings over which the response is drawn, relative to the optimum.
 _DEGREES = 6
 _SCALINGS = np.geomspace(0.1, 5.0, 40)
@@ -84,8 +84,7 @@ def run(
     ----------
     network : ResidualNetwork
     K0 : ndarray, shape (P, P)
-        Kernel of the samples, see `fieldtheory.input_kernel`; of more than ``MOST`` samples so many
-        are taken, spread evenly over all.
+        Kernel of the samples, see `fieldtheory.input_kernel`.
     data : Dataset
         The samples, for their classes and their dimension.
     words : str
@@ -113,11 +112,6 @@ def run(
     step = progress or (lambda number, text: None)
     folder = results_folder.replaceable(output, (*FILES, *_EARLIER))
     _require_extras()
-    kept = np.unique(np.linspace(0, len(K0) - 1, min(MOST, len(K0))).round().astype(int))
-    if len(kept) < len(K0):
-        K0, words = K0[np.ix_(kept, kept)], f"{words}; {len(kept)} of them on this page"
-        labels = None if data.labels is None else data.labels[kept]
-        data = replace(data, samples=data.samples[kept], labels=labels)
     with results_folder.built_aside(folder, (*FILES, *_EARLIER)) as partial_folder:
         found: Findings = _write(
             partial_folder, folder, network, K0, data, words, typed, samples, step
@@ -184,7 +178,7 @@ def _numbers(
     one = _or_reason(lambda: optimal_scaling(network, float(variances[typical])))
     scaling = one
     if not isinstance(one, str):
-        scaling = _or_reason(lambda: np.asarray(optimal_scaling(network, K0)))
+        scaling = _or_reason(lambda: _optima(network, K0))
     response = _responses(network, K0, scaling)
 
     step(3, "fluctuations at order 1/N")
@@ -223,12 +217,20 @@ def _or_reason(compute: Callable[[], Any]) -> Any:
         return " ".join(str(error).split())
 
 
+def _optima(network: ResidualNetwork, K0: np.ndarray) -> np.ndarray:
+    found = np.asarray(optimal_scaling(network, K0))
+    if np.isnan(found[np.triu_indices(len(found), 1)]).all():
+        raise ValueError("no pair of these samples has one")
+    return found
+
+
 def _responses(
     network: ResidualNetwork, K0: np.ndarray, scaling: np.ndarray | str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Responses of the output over ρ, of a variance and of a covariance of two typical samples."""
     size = np.sqrt(np.diagonal(K0))
-    upper = np.triu_indices(len(K0), 1)
+    known = np.ones(K0.shape) if isinstance(scaling, str) else ~np.isnan(scaling)
+    upper = np.nonzero(np.triu(known, 1))
     order = np.argsort((K0 / np.outer(size, size))[upper])
     pair = [int(index[order[len(order) // 2]]) for index in upper]
     if isinstance(scaling, str):
@@ -244,13 +246,13 @@ def _responses(
 
 
 def write_formulas(folder: Path) -> dict[str, str]:
-    """Write the .tex files; returns the LaTeX of every formula for any layer by its name."""
-    theory = derive(2)
-    generic = {name: theory.latex(name) for name in FORMULAS}
+    """Write the .tex files; returns the LaTeX of every formula on the page by its name."""
+    theory, pairs = derive(2), derive(1, inputs=2)
+    generic = {name: (pairs if name in OF_PAIRS else theory).latex(name) for name in FORMULAS}
     for name in ("action", "saddle_point", "hessian"):
         title = name.replace("_", " ")
         equations = [
-            (f"The {title} for any number of layers", generic[name]),
+            (f"The {title} for any number of layers", theory.latex(name)),
             ("The same for two residual layers", theory.latex(name, layers="explicit")),
         ]
         lines = ["% For a document with \\usepackage{amsmath}."]
@@ -265,11 +267,14 @@ def scaling_rows(found: Findings) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if isinstance(found.scaling, str):
         return rows
-    for name, mask in found.groups.items():
-        chosen = found.scaling[mask]
+    groups = found.groups | pair_classes(None, len(found.scaling))
+    for name, mask in groups.items():
+        chosen = found.scaling[mask & ~np.isnan(found.scaling)]
+        if not len(chosen):
+            continue
         # Equal samples differ by the rounding of the root finder, which is no spread.
         spread = round(float(chosen.std()), 12)
-        numbers = [float(chosen.mean()), float(chosen.min()), float(chosen.max()), spread]
+        numbers = [float(f(chosen)) for f in (np.mean, np.median, np.min, np.max)] + [spread]
         rows.append(dict(zip(SCALING_COLUMNS, [name, len(chosen), *numbers], strict=True)))
     return rows
 

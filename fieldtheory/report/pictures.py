@@ -21,6 +21,8 @@ from fieldtheory.plotting.style import (
 from fieldtheory.report.findings import Findings
 
 _SIZE = (4.2,), 3.0
+# Of more classes names overlap.
+_MOST_CLASSES = 12
 
 
 def kernels(found: Findings) -> list[Curve]:
@@ -133,8 +135,17 @@ def _optimum(found: Findings) -> Any:
 @styled
 def _correlations(found: Findings) -> Any:
     figure, (ax,) = panels(*_SIZE)
-    values = correlation(found.solution.kernels[-1])
-    draw_matrix(figure, ax, values, found.data.labels, "correlation of the outputs")
+    values, labels = correlation(found.solution.kernels[-1]), found.data.labels
+    if labels is not None:
+        order = np.argsort(labels, kind="stable")
+        values, labels = values[np.ix_(order, order)], labels[order]
+    draw_matrix(figure, ax, values, labels, "correlation of the outputs")
+    names, counts = np.unique([] if labels is None else labels, return_counts=True)
+    if 0 < len(names) <= _MOST_CLASSES:
+        middles = np.cumsum(counts) - (counts + 1) / 2
+        ax.set_xticks(middles, names, rotation=90)
+        ax.set_yticks(middles, [f"{n} ({c})" for n, c in zip(names, counts, strict=True)])
+        ax.set(xlabel="class", ylabel="class (samples)")
     return figure
 
 

@@ -82,8 +82,9 @@ def write(
         (r"its relative standard deviation at this width", f"{100 * spread:.2g} %"),
     ]
     if scaling:
-        name = scaling[-1]["pair_class"]
-        highlights.append((rf"optimal scale $\rho^*$, mean over {name}", scaling[-1]["mean"]))
+        name = r"optimal scale $\rho^*$, mean over pairs of different samples"
+        few = f"; {found.few_pairs}" if found.few_pairs else ""
+        highlights.append((name + few.replace("ρ*", r"$\rho^*$"), found.best_scale))
     return write_report(
         path,
         "Field theory of a residual network on these data",
@@ -152,6 +153,8 @@ def _network(found: Findings) -> list[Any]:
     ]
     if found.warnings:
         items.insert(1, Text([f"Warning: {words}." for words in found.warnings]))
+    if data.note:
+        items.insert(1, Text(data.note))
     return items
 
 
@@ -165,15 +168,15 @@ def _kernels(found: Findings, formulas: dict[str, str], pictures: dict[str, Path
     groups = found.groups
     columns = ["layer", *(rf"$K^{{(l)}}$, {name}" for name in groups)]
     return [
-        _formula(formulas, "saddle_point"),
+        _formula(formulas, "saddle_point", "For a sample, α = β, and for a pair of samples."),
         _picture(pictures, "kernels", "Kernels over the layers"),
         _layers("Mean kernels", columns, found.solution.kernels, groups),
         _picture(
             pictures,
             "correlations",
             "Correlations of the outputs for every pair of samples",
-            "What a wide network, before training, tells apart: 1 on the diagonal, lines between "
-            "classes that stand together.",
+            "What a wide network, before training, tells apart: 1 on the diagonal. Samples are "
+            "sorted by class, with lines between classes and the number of samples of each.",
         ),
     ]
 
@@ -228,7 +231,12 @@ def _responses(found: Findings, formulas: dict[str, str], pictures: dict[str, Pa
             "kernel of the input. Where that of pairs is small, the output does not tell samples "
             "apart; where it grows over the layers, small differences are amplified."
         ),
-        _formula(formulas, "response"),
+        _formula(
+            formulas,
+            "response",
+            r"$\chi$ and $M'$ are matrices over pairs of samples. Table and picture have the "
+            r"entries $\chi_{\alpha\beta,\alpha\beta}$; $\alpha = \beta$ is one sample.",
+        ),
         _formula(formulas, "output_response"),
         _picture(pictures, "responses", "Responses over the layers"),
         _layers("Mean responses", columns, values, groups),
@@ -248,7 +256,7 @@ def _scaling(
     if isinstance(found.scaling, str):
         why = found.scaling.removeprefix("network must have a response with a maximum in ρ; ")
         return [Text(rf"There is no $\rho^*$, no largest response: {why}."), picture]
-    columns = ["pairs", "number", r"mean $\rho^*$", "min", "max", "spread"]
+    columns = ["pairs", "number", r"mean $\rho^*$", "median", "min", "max", "spread"]
     rows = [list(row.values()) for row in scaling]
     return [
         Text(
@@ -256,6 +264,7 @@ def _scaling(
             "the output's kernel responds most to that of the input. The mean over pairs of "
             "different samples is the one to use: they are what the network has to tell apart."
         ),
+        *([Text(f"Note: {found.few_pairs}.")] if found.few_pairs else []),
         Table("Optimal scale", columns, rows, "The spread is the standard deviation."),
         picture,
     ]
@@ -338,7 +347,6 @@ def _next(found: Findings, typed: str) -> list[Any]:
     net = found.network
     options = network_options(net)
     K0 = f"{float(found.solution.kernels[0][found.typical, found.typical]):.6g}"
-    upper = np.triu_indices(len(found.data.samples), 1)
     shell = [
         f"fieldtheory solve {options} {typed} --save solution.npz",
         f"fieldtheory tangent {options} {typed}",
@@ -348,8 +356,7 @@ def _next(found: Findings, typed: str) -> list[Any]:
         "fieldtheory verify --format html > verify.html",
     ]
     if not isinstance(found.scaling, str):
-        rho = f"{float(found.scaling[upper].mean()):.3g}"
-        plain = network_options(net.replace(branch_scale=float(rho)))
+        plain = network_options(net.replace(branch_scale=float(found.best_scale)))
         shell.insert(0, f"fieldtheory run {plain} {typed} --output optimal")
     notebook = (
         "import fieldtheory as ft\n\n"

@@ -45,13 +45,13 @@ def covariance_scaling(
     followed to its largest value, at the time T_0 = ρ*² L. With the modified flow the logarithm
     changes by (T/L) B, and T_0 by T_1/L with T_1 = −∂_T(T B) / ∂²_T ln χ^out.
 
-    Parameters and errors are those of `optimal_scaling`.
+    Parameters and errors are those of `optimal_scaling`. NaN where the response has no maximum.
 
     Notes
     -----
     c* is right to 1e-10 but for nearly identical inputs, whose distance the flow has to amplify: to
     2e-10 where p + q − 2r is 1e-6 of p + q, to 2e-7 where it is 1e-9, to 1e-4 where it is 1e-12.
-    Closer ones, and opposite ones of an odd activation without biases, are an error.
+    Closer ones, and opposite ones of an odd activation without biases, have none.
 
     Examples
     --------
@@ -63,8 +63,10 @@ def covariance_scaling(
     """
     start, entries, branch = np.stack([p, q, r]), network_functions(network), unit_branch(network)
     rough = Flow(pair_functions(entries, _ROUGH, searching=True), *branch)
-    at_zero, tops = _located(rough, start, branch.weight, network.activation.name)
-    result, (pair, low, high) = np.zeros(len(at_zero)), tops
+    at_zero, tops = _located(rough, start, branch.weight)
+    pair, low, high = tops
+    # Without a maximum it is NaN.
+    result = np.where(at_zero | np.isin(np.arange(len(at_zero)), pair), 0.0, np.nan)
     if not len(pair):
         return result
     flow, whole = Flow(pair_functions(entries), *branch), None
@@ -114,7 +116,7 @@ class _Tops(NamedTuple):
     high: np.ndarray
 
 
-def _located(flow: Flow, start: np.ndarray, weight: float, name: str) -> tuple[np.ndarray, _Tops]:
+def _located(flow: Flow, start: np.ndarray, weight: float) -> tuple[np.ndarray, _Tops]:
     """Which responses fall from the input on, and what else may be the largest of every pair."""
     from scipy.integrate import solve_ivp
 
@@ -143,12 +145,8 @@ def _located(flow: Flow, start: np.ndarray, weight: float, name: str) -> tuple[n
     # Where averages stop to be known the flow ends.
     times, y = solved.t, solved.y.reshape(4, pairs, -1)
     size = y[0, :, 1] + y[1, :, 1]
-    if (size - 2 * np.abs(y[2, :, 1]) <= _ALIKE * size).any():
-        # Rounding would grow until it parts them.
-        raise ValueError(
-            "K0 must have pairs of inputs that differ by more than sign and rounding, got some "
-            f"with p + q - 2 |r| below {_ALIKE:g} (p + q)"
-        )
+    # Rounding would grow until it parts them.
+    alike = size - 2 * np.abs(y[2, :, 1]) <= _ALIKE * size
     flat = y.reshape(4, -1)
     heights = (flow.height(*flat[:3]) + flat[3]).reshape(pairs, -1)
     # Slopes are costly: they are looked at where the response may fall from the start.
@@ -157,12 +155,8 @@ def _located(flow: Flow, start: np.ndarray, weight: float, name: str) -> tuple[n
     if len(level):
         falls[level] = flow.slope(*start[:, level]) <= 0
     tops = _tops(heights, falls, times)
-    if not (falls | np.isin(np.arange(pairs), tops.pair)).all():
-        raise ValueError(
-            f"network must have a response with a maximum in ρ; that of {name} has none up to "
-            f"ρ²L = {times[-1]:.3g}"
-        )
-    return falls, tops
+    kept = ~alike[tops.pair]
+    return falls & ~alike, _Tops(*(field[kept] for field in tops))
 
 
 def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:

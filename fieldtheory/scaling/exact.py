@@ -46,6 +46,12 @@ def optima(
     Returns
     -------
     ndarray, shape (n, m)
+        NaN for covariances whose response has no maximum.
+
+    Raises
+    ------
+    ValueError
+        If the response of a variance has no maximum.
 
     Examples
     --------
@@ -72,8 +78,10 @@ def optima(
             exact = replace(part, averages=pair_functions(entries, searching=True))
             values = height(exact, grid, *own)
             squares[left] = _maxima(part, grid, values, False, *own)
-    if np.isnan(squares).any():
-        raise _without_maximum(networks[0].activation.name, grid, values)
+            missing = np.isnan(squares[left]) & (own[0] == own[1]) & (own[1] == own[2])
+            if missing.any():
+                name = networks[0].activation.name
+                raise _without_maximum(name, grid[:, missing], values[:, missing])
     return np.sqrt(squares).reshape(shape)
 
 

@@ -215,9 +215,10 @@ def _found(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
     """ρ* (n, m) at points (3, m); None where one of them, which need not be pairs, has none."""
     parts = np.array_split(places, math.ceil(places.shape[1] / size), axis=1)
     try:
-        return np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
+        found = np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
     except (ValueError, ArithmeticError):
         return None
+    return None if np.isnan(found).any() else found
 
 
 def _places(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

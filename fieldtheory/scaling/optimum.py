@@ -24,8 +24,9 @@ from fieldtheory.scaling.interpolated_pairs import in_blocks
 
 # Pairs of inputs, times networks, that are solved together.
 _AT_ONCE = 1024
-# Relative differences of covariances that are rounding.
-_ROUNDING = 1e-14
+# Relative differences of variances that are rounding, and the p + q − 2r of two inputs, relative to
+# p + q, below which rounding of K0 moves ρ* of the pair by 1e-4 and more: they are equal.
+_ROUNDING, _EQUAL = 1e-14, 1e-12
 METHODS = ("response", "saturation", "large_depth", "deep_limit")
 # The arguments that not every method takes, and the methods that take them.
 _ONLY = {
@@ -92,22 +93,23 @@ def optimal_scaling(
     float or ndarray, shape of K0, or flint.arb if proven
         ρ* of the variance, or of every entry of the kernel, with a first axis for several networks.
         It is 0 where the response falls from ρ = 0 on, at every depth, as for inputs with
-        K^(0) >= K*_out. Of several maxima the highest counts. The covariance of two identical
-        inputs is their variance and has its optimum.
+        K^(0) >= K*_out. Of several maxima the highest counts. It is NaN for the covariance of two
+        equal inputs, which responds the more the larger ρ, and wherever that of two inputs has no
+        maximum, as that of nearly equal ones in a shallow network or of inputs that stay opposite.
 
     Warns
     -----
     UserWarning
-        If an entry is 0; it names the variance K*_out below which a scaling is > 0.
+        If an entry is 0; it names the variance K*_out below which a scaling is > 0. If the
+        covariances of pairs have no ρ*; it names their number and the first of them.
 
     Raises
     ------
     TypeError
         If ``network`` is neither a network nor a sequence of them.
     ValueError
-        If an argument is not allowed, or not with this method; if the response has no maximum (as
-        for linear networks and ReLU, whose response grows without bound, or for the covariance of
-        nearly identical inputs in a shallow network, or of inputs that stay opposite); if there are
+        If an argument is not allowed, or not with this method; if the response of a variance has no
+        maximum (as for linear networks and ReLU, whose response grows without bound); if there are
         no weights, so that the output knows of biases only; or if an approximation is asked for
         where it is not made.
 
@@ -152,6 +154,8 @@ def optimal_scaling(
             values = _of_kernel(partial(exact.optima, networks), *options)
         if (values == 0).any():
             _say_why_none(networks, values, limits)
+        if np.isnan(values).any():
+            _say_which_pairs_have_none(kernel, np.isnan(values).any(axis=0))
     if not isinstance(network, Sequence):
         values = values[0]
     if proven:
@@ -222,6 +226,24 @@ def _say_why_none(
     warnings.warn(text, stacklevel=validation.level_of_user())
 
 
+def _say_which_pairs_have_none(kernel: np.ndarray, missing: np.ndarray) -> None:
+    """Warn of the pairs (..., P, P) without ρ*, by their number and the first of them."""
+    pairs = np.broadcast_to(np.triu(np.ones(kernel.shape[-2:], dtype=bool), 1), kernel.shape)
+    missing = missing & pairs
+    *batch, first, second = places = tuple(index[0] for index in np.nonzero(missing))
+    p, q, r = _entries_of(kernel, places)
+    correlation = r / (np.sqrt(p * q) or 1.0)
+    kind = "which are equal" if _equal(p, q, r) else f"whose correlation is {correlation:.10g}"
+    of_batch = f" of kernel {', '.join(map(str, batch))}" if batch else ""
+    warnings.warn(
+        f"K0 has {missing.sum()} of {pairs.sum()} pairs of inputs without ρ*, the first of inputs "
+        f"{first} and {second}{of_batch}, counted from 0, {kind}: the response of equal inputs, "
+        "and in shallow networks of nearly equal ones, grows with ρ as far as it is searched. "
+        "Their entries are NaN, and mean_scaling leaves them out",
+        stacklevel=validation.level_of_user(),
+    )
+
+
 def _limit(network: LayeredNetwork) -> float:
     """K*_out, or −1 where there is none."""
     if not _plain(network):
@@ -234,45 +256,6 @@ def _limit(network: LayeredNetwork) -> float:
 
 def _plain(network: LayeredNetwork) -> bool:
     return bool((network.skip_scales == 1).all())
-
-
-def mean_scaling(scaling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of ρ* over the variances and over the covariances of a data set (F25 Fig. 5).
-
-        ρ̄_αα = (1/P) Σ_α ρ*_αα,    ρ̄_αβ = (1/P(P−1)) Σ_{α≠β} ρ*_αβ
-
-    The second is one number for a network and a data set: the scaling at which the output responds
-    most to the differences of the samples (F25 section III.3).
-
-    Parameters
-    ----------
-    scaling : ndarray, shape (..., P, P)
-        ρ* of every entry of the kernel, from `optimal_scaling`; P >= 2.
-
-    Returns
-    -------
-    pair of ndarray, shape (...)
-
-    Raises
-    ------
-    ValueError
-        If ``scaling`` is not a matrix of at least two inputs.
-
-    Notes
-    -----
-    The captions of F25 print N and N(N−1) for the numbers of entries.
-
-    Examples
-    --------
-    >>> variances, covariances = mean_scaling(np.array([[0.1, 0.3], [0.3, 0.2]]))
-    >>> round(float(variances), 12), float(covariances)
-    (0.15, 0.3)
-    """
-    rho = validation.finite_array("scaling", scaling)
-    if rho.ndim < 2 or rho.shape[-1] != rho.shape[-2] or rho.shape[-1] < 2:
-        raise ValueError(f"scaling must be a matrix (P, P) with P >= 2, got shape {rho.shape}")
-    diagonal = np.eye(rho.shape[-1], dtype=bool)
-    return rho[..., diagonal].mean(axis=-1), rho[..., ~diagonal].mean(axis=-1)
 
 
 def _checked(network: Any) -> list[LayeredNetwork]:
@@ -320,15 +303,17 @@ def _of_kernel(
     upper = np.nonzero(np.broadcast_to(np.triu(np.ones(kernel.shape[-2:])), kernel.shape))
     p, q, r = _entries_of(kernel, upper)
     p, q = _merged(np.stack([p, q]))
-    same = _identical(p, q, r)
-    q, r = np.where(same, p, q), np.where(same, p, r)
+    alone = upper[-2] == upper[-1]
+    q, r = np.where(alone, p, q), np.where(alone, p, r)
+    (sought,) = np.nonzero(alone | ~_equal(p, q, r))
+    p, q, r = p[sought], q[sought], r[sought]
     count, size = len(p), max(1, _AT_ONCE // networks)
     blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, p, q, r, size)
     if progress:
         blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
-    found = np.empty((networks, count))
+    found = np.full((networks, len(alone)), np.nan)
     for index, values in blocks:
-        found[:, index] = values
+        found[:, sought[index]] = values
     result = np.empty((networks, *kernel.shape))
     by_entry = np.moveaxis(result, 0, -1)
     transposed = (*upper[:-2], upper[-1], upper[-2])
@@ -337,7 +322,7 @@ def _of_kernel(
 
 
 def _entries_of(
-    kernel: np.ndarray, pairs: tuple[np.ndarray, ...]
+    kernel: np.ndarray, pairs: tuple[Any, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """K_xx, K_yy and K_xy of pairs of inputs, each (pairs,)."""
     *batch, first, second = pairs
@@ -351,6 +336,6 @@ def _merged(variances: np.ndarray) -> np.ndarray:
     return ordered[first][np.cumsum(first) - 1][places].reshape(variances.shape)
 
 
-def _identical(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Which inputs are the same up to rounding."""
-    return p + q - 2 * r <= _ROUNDING * (p + q)
+def _equal(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Which inputs are equal up to rounding."""
+    return p + q - 2 * r <= _EQUAL * (p + q)

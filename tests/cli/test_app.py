@@ -40,9 +40,14 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def said(result):
+    """The lines on stderr but for notes."""
+    return [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+
+
 def output(*arguments):
     result = call(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, said(result)) == (0, [])
     return result.stdout
 
 
@@ -63,7 +68,7 @@ def refusal(*arguments):
     result = call(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
+    (line,) = said(result)
     assert line.startswith("error: ")
     return line.removeprefix("error: ")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.figures import f25, pf, sr
+from fieldtheory.figures import f25, f25_training, pf, sr
 from fieldtheory.figures.f25_training import _contrast, _responses, _turned
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -50,14 +50,24 @@ class TestFig7:
                 np.testing.assert_array_equal(first.y, second.y)
 
 
-def test_response_by_differences_is_the_derivative_of_wide_networks():
+@pytest.mark.slow
+def test_response_grows_by_training_near_the_optimal_scale_alone():
+    near, far = (f25_training._scanned(rho, f25_training._SCAN, (noise,), 0, None, False)
+                 for rho, noise in ((0.3, 0.05), (1.0, 0.2)))  # fmt: skip
+    assert near.y[0] - 2 * near.error[0] > 1.03 > far.y[0] + 2 * far.error[0]
+
+
+@pytest.mark.parametrize("copies", [None, 3])
+def test_response_by_differences_is_the_derivative_of_wide_networks(copies):
     from fieldtheory.training import torch_module
 
     net = ft.ResidualNetwork(depth=3, width=2000, input_dim=2, bias_variance=0.0)
     pair = np.array([[[1.0, 0.3], [0.2, 0.9]]])
-    module = torch_module(net, seed=0)
+    module = torch_module(net, seed=0, copies=copies)
     theory = ft.solve(net, ft.input_kernel(pair[0], net)).residual_response[:, 0, 1]
-    np.testing.assert_allclose(_responses(module, pair)[0], theory, rtol=0.1)
+    found = np.atleast_2d(_responses(module, np.concatenate([pair, pair[:, ::-1]]))[1])
+    assert len(found) == (copies or 1)
+    np.testing.assert_allclose(found, np.tile(theory, (len(found), 1)), rtol=0.1)
     turned = _turned(pair[:, 0], pair[:, 1], 0.1)
     assert np.linalg.norm(turned) == pytest.approx(np.linalg.norm(pair[0, 0]), rel=1e-14)
     assert turned @ pair[0, 1] > pair[0, 0] @ pair[0, 1]

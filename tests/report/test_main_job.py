@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ class TestFiles:
         with (found.folder / "optimal_scaling.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         counts = {"same sample": "4", "same class": "2", "different classes": "4"}
+        counts["different samples"] = "6"
         assert {row["pair_class"]: row["count"] for row in rows} == counts
         rho = ft.optimal_scaling(found.network, K0)
         np.testing.assert_allclose(float(rows[2]["mean"]), rho[:2, 2:].mean(), rtol=1e-10)
@@ -91,7 +93,7 @@ class TestFiles:
 class TestOtherNetworksAndSamples:
     def test_no_labels_and_no_largest_response(self, tmp_path):
         rng = np.random.default_rng(1)
-        data = sets.Dataset(rng.random((3, 16)), None, "three")
+        data = sets.Dataset(rng.random((3, 16)), None, "three", note="three has no header row")
         net = NETWORK.replace(
             activation="relu", input_dim=16, skip_scale=0.9, branch_scale="uniform"
         )
@@ -101,12 +103,17 @@ class TestOtherNetworksAndSamples:
         page = found.report.read_text(encoding="utf-8")
         assert "no largest response" in page and "--schedule" not in page
         assert "--branch-scale uniform" in page and "--skip-scale 0.9" in page
+        assert "three has no header row" in page
 
-    def test_many_samples_are_thinned_and_the_page_says_so(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(main_job, "MOST", 3)
-        found = job(tmp_path / "out")
-        assert len(found.data.samples) == 3 and found.data.labels.tolist() == [0, 3, 3]
-        assert "3 of them on this page" in found.report.read_text(encoding="utf-8")
+    def test_pairs_without_an_optimum_are_left_out_and_the_page_says_so(self, tmp_path):
+        data = replace(DATA, samples=DATA.samples[[0, 1, 1, 2]])
+        found = job(tmp_path / "out", kernel=sets.scaled_kernel(data.samples, 0.05), data=data)
+        rho = found.scaling[np.triu_indices(4, 1)]
+        assert np.isnan(rho).sum() == 1 and found.best_scale == f"{np.nanmean(rho):.4g}"
+        page = found.report.read_text(encoding="utf-8")
+        assert "1 of 6 pairs of inputs without" in page and ">nan<" not in page
+        with (found.folder / "optimal_scaling.csv").open(newline="") as file:
+            assert [row["count"] for row in csv.DictReader(file)] == ["4", "2", "3", "5"]
 
     def test_warnings_are_on_the_page(self, tmp_path):
         found = job(tmp_path / "out", NETWORK.replace(width=2))

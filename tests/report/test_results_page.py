@@ -3,6 +3,7 @@
 import html
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib.image
@@ -42,6 +43,26 @@ class Text(HTMLParser):
             self.words.append(data)
 
 
+def test_formulas_next_to_numbers_of_pairs_are_of_pairs(page):
+    for title, formula in (
+        ("Kernels", r"C^{(l)}_{\alpha \beta, *}"),
+        ("Responses", r"_{\alpha \beta, \beta \beta}"),
+    ):
+        section = page.split(f"<h2>{title}</h2>")[1].split("<h2>")[0]
+        sources = re.findall(r"LaTeX</summary><pre>(.*?)</pre>", section, re.DOTALL)
+        assert sources and all(formula in source for source in sources)
+
+
+def test_the_map_of_correlations_is_sorted_by_class_with_names_and_counts(summary):
+    labels = np.array(["dog", "cat", "dog", "dog"])
+    mixed = replace(summary, data=replace(summary.data, labels=labels))
+    ax = FIGURES["correlations"][0](mixed).axes[0]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["cat (1)", "dog (3)"]
+    K, order = summary.solution.kernels[-1], [1, 0, 2, 3]
+    shown = ax.images[0].get_array()
+    np.testing.assert_allclose(shown * K[0, 0], K[np.ix_(order, order)], rtol=1e-12)
+
+
 def test_formulas_are_mathml(page):
     assert page.count("<math") == page.count("</math>") > 40
     assert page.count('<math display="block"') == 8
@@ -68,7 +89,8 @@ def test_nothing_comes_from_the_network(page):
 def test_numbers_of_the_summary_stand_first(page, summary):
     values = re.findall(r"<dd>(.*?)</dd>", page)
     assert float(values[0]) == float(f"{summary.single.kernels[-1]:.6g}")
-    assert float(values[2]) == float(f"{summary.scaling[:2, 2:].mean():.6g}")
+    best = f"{summary.scaling[np.triu_indices(4, 1)].mean():.4g}"
+    assert values[2] == best and f"--branch-scale {best} " in page
 
 
 def test_has_a_part_for_every_question(page):

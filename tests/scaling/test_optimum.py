@@ -13,7 +13,7 @@ from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.scaling import mean_scaling, optimum, responses
+from fieldtheory.scaling import few_pairs, mean_scaling, optimum, responses
 from tests.tables import slow
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -85,11 +85,33 @@ def test_matrix_of_optima_is_symmetric_and_each_entry_is_that_of_its_pair():
             )
 
 
-def test_identical_inputs_have_the_optimum_of_their_variance():
-    network = ft.ResidualNetwork(depth=200)
-    found = ft.optimal_scaling(network, np.full((3, 3), 0.05))
-    np.testing.assert_array_equal(found, np.full((3, 3), found[0, 0]))
-    np.testing.assert_allclose(found[0, 0], ft.optimal_scaling(network, 0.05), rtol=1e-14)
+@pytest.mark.parametrize("method", ["response", "deep_limit"])
+@pytest.mark.parametrize("norm", [1.0, 0.3])
+def test_pairs_of_equal_inputs_have_no_optimum_and_are_left_out_of_the_mean(method, norm):
+    network = ft.ResidualNetwork(depth=10)
+    X = np.array([[0.1, 0.2, 0.05], [0.2, -0.1, 0.1], [0.1, 0.2, 0.05], [0.1, 0.2, 0.05]])
+    kernel = norm * X @ X.T / 0.7
+    kernel[2, 0] = kernel[0, 2] = kernel[0, 0] * (1 - 2e-13)
+    words = r"^K0 has 3 of 6 pairs of inputs without ρ\*, the first of inputs 0 and 2, .* are equal"
+    with pytest.warns(UserWarning, match=words) as said:
+        found = ft.optimal_scaling(network, kernel, method=method)
+    assert len(said) == 1 and Path(said[0].filename) == Path(__file__)
+    expected = ft.optimal_scaling(network, kernel[:2, :2], method=method)
+    same = np.array([0, 1, 0, 0])
+    equal = (same[:, None] == same) & ~np.eye(4, dtype=bool)
+    np.testing.assert_array_equal(np.isnan(found), equal & (same == 0))
+    np.testing.assert_allclose(found[~equal], expected[np.ix_(same, same)][~equal], rtol=1e-12)
+    means = mean_scaling(found)
+    np.testing.assert_allclose(means[1], expected[0, 1], rtol=1e-12)
+    np.testing.assert_allclose(means[0], found.diagonal().mean(), rtol=1e-14)
+
+
+def test_the_response_of_equal_inputs_grows_with_the_scale():
+    network = ft.ResidualNetwork(depth=10)
+    heights = [
+        response(network, np.full((2, 2), 0.05), rho, (0, 1)) for rho in (0.3265, 3, 30, 300)
+    ]
+    assert (np.diff(heights) > 0).all()
 
 
 def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
@@ -99,8 +121,29 @@ def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
         for r in (0.05 * 0.99, 0.05 * 0.999, 0.05 * 0.9999, 0.05 * 0.99999)
     ]
     assert (np.diff(scaled) > 1.5).all()
-    with pytest.raises(ValueError, match="has none up to"):
-        ft.optimal_scaling(ft.ResidualNetwork(depth=1), [[0.05, 0.0499], [0.0499, 0.05]])
+    kernels = [[[0.05, 0.03], [0.03, 0.05]], [[0.05, 0.0499], [0.0499, 0.05]]]
+    words = (
+        r"1 of 2 pairs .*, the first of inputs 0 and 1 of kernel 1, .* whose correlation is 0.998:"
+    )
+    with pytest.warns(UserWarning, match=words):
+        found = ft.optimal_scaling(ft.ResidualNetwork(depth=2), kernels)
+    assert np.isnan(found[1, 0, 1]) and np.isfinite(found[[0, 1], 0, [1, 0]]).all()
+
+
+def test_few_pairs_that_carry_the_mean_are_counted():
+    even = np.full((5, 5), 1.0)
+    assert few_pairs(even) == ""
+    one = even.copy()
+    one[0, 1] = one[1, 0] = 12.55
+    # (9 + 12.55)²/(9 + 12.55²) = 2.79 of 10.
+    assert few_pairs(one).startswith("about 3 of 10 pairs carry the mean ρ* = 2.155 of pairs")
+    assert few_pairs(one).endswith("their median is 1")
+    one[2:, :] = one[:, 2:] = np.nan
+    one[2, 0] = one[0, 2] = 12.55
+    assert few_pairs(one).startswith("about 2 of 10 pairs carry")
+    assert few_pairs(np.zeros((3, 3))) == ""
+    with pytest.raises(ValueError, match="scaling must have a pair of inputs with ρ"):
+        mean_scaling(np.array([[0.1, np.nan], [np.nan, 0.1]]))
 
 
 @pytest.mark.parametrize(
