@@ -186,12 +186,12 @@ def tilted_posterior(
 
     Notes
     -----
-    The time of sampling grows as samples L Q (P + Q) from some 50 inputs on: P = 50, L = 3 take 50 s
-    on one core with the samples of the default. Noise of the sampled tilts biases kernels by a part of order 1/samples. Kernels are averages of products over
-    paths, so that they are positive semidefinite at every step; that the paths have the tilted law
-    is checked by an identity, ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩. φ that is bounded has saddle points for
-    labels of any size; with φ that grows as h, labels some ten times as large as the outputs of the
-    prior are refused.
+    The time of sampling grows as samples L Q (P + Q) from some 50 inputs on: P = 50, L = 3 take
+    50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
+    part of order 1/samples. Kernels are averages of products over paths, so that they are positive
+    semidefinite at every step; that the paths have the tilted law is checked by an identity,
+    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩. φ that is bounded has saddle points for labels of any size; with φ
+    that grows as h, labels some ten times as large as the outputs of the prior are refused.
 
     Examples
     --------
