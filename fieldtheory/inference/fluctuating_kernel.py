@@ -130,6 +130,18 @@ def fluctuating(law: Regression, outputs: np.ndarray, shift: np.ndarray) -> Corr
     return Corrections(shift, np.zeros(()), mean, variance, np.asarray(evidence), fluctuations)
 
 
+def linear_response(law: Regression, change: np.ndarray) -> dict[str, np.ndarray]:
+    """Parts of `Corrections` from Cov(C, tr U C) of the outputs, (n, Q, Q), to first order in it.
+
+    That of the evidence is ½ Var tr U C.
+    """
+    return {
+        "mean": law.w.T @ change @ law.alpha,
+        "variance": np.einsum("iq,nij,jq->nq", law.w, change, law.w, optimize=True)[:, :, None],
+        "log_evidence": np.einsum("ij,nij->n", law.weights, change) / 2,
+    }
+
+
 def _whitened(law: Regression, rows: np.ndarray) -> np.ndarray:
     """L⁻¹ x of matrices x (n, P, m), L the factor of A."""
     columns = np.moveaxis(rows, 1, 0)

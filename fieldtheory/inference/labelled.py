@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,50 @@ from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.result import Result
+from fieldtheory.plotting.curves import Curve, over_layers
+
+# Inputs whose kernels are drawn.
+_DRAWN = 3
 
 
 class LabelledResult(Result):
     """A result for Q inputs, of which the first have ``labels`` (P,) or (P, d)."""
 
     labels: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+    def plot(self) -> Any:
+        """Kernels over the layers of the first three inputs, and the predictions of all.
+
+        Predictions are means with bars of one standard deviation, against the labels; those of
+        test inputs, which have none, by the number of the input. Needs matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.layers import draw_layers
+        from fieldtheory.plotting.predictions import draw_fit, draw_predictions
+
+        drawn = f"{min(self.inputs, _DRAWN)} of {self.inputs} inputs"
+        panels = {f"{panel}, {drawn}": groups for panel, groups in self._curves().items()}
+        count, deviation = len(self.labels), np.sqrt(np.maximum(self.variance, 0.0))
+        more = [partial(draw_fit, self.labels, self.mean[:count], deviation[:count])]
+        if count < self.inputs:
+            test = np.arange(count, self.inputs), self.mean[count:], deviation[count:]
+            more.append(partial(draw_predictions, *test))
+        return draw_layers(panels, self.network.depth + 1, more)
+
+    def _lines(self, field: Field) -> list[Curve]:
+        values, errors = getattr(self, field.name), getattr(self, f"{field.name}_error")
+        pairs = zip(*np.triu_indices(min(self.inputs, _DRAWN)), strict=True)
+        return [
+            over_layers(
+                field.panel, f"${field.symbol}$, ({i},{j})", values[:, i, j], errors[:, i, j]
+            )
+            for i, j in pairs
+        ]
 
     def _coordinates(self) -> dict[str, Any]:
         own = {"training": np.arange(len(self.labels))}

@@ -15,20 +15,19 @@ point. The other way round they oscillate, or run away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
-from fieldtheory.montecarlo.sampling.forward import psd_root
 
 # Moves of every path, and those before averages are taken.
 STEPS, DISCARDED = 400, 150
 # Parts of the way that kernels and tilts go after a move.
 _KERNELS, _TILTS = 0.05, 0.2
-# Sweeps of r, r_b, u and A⁻¹.
-_SWEEPS = 8
+# Sweeps of r, r_b, u and A⁻¹ after a move, which start from those of the last one, and at the end.
+_SWEEPS, _LAST = 2, 64
 
 
 class Neuron(NamedTuple):
@@ -43,13 +42,15 @@ class Neuron(NamedTuple):
     noise: float
     width: int
 
-    def output(self, C: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, ...]:
+    def output(
+        self, C: np.ndarray, rates: np.ndarray, sweeps: int = _SWEEPS
+    ) -> tuple[np.ndarray, ...]:
         """r and r_b at the kernel C^(L+1), by sweeps from ``rates`` on, A⁻¹ and u."""
         P, d = self.Y.shape
         feature = C[:P, :P] - self.c[-1]
         known = self.noise * np.eye(P) + self.c[-1]
         r, bulk = rates
-        for _ in range(_SWEEPS):
+        for _ in range(sweeps):
             u = np.linalg.solve(known + r * feature, self.Y)
             inverse = np.linalg.inv(known + bulk * feature)
             r = 1 / (1 + np.sum(feature * inverse) / self.width)
@@ -59,48 +60,51 @@ class Neuron(NamedTuple):
     def predicted(self, C: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the outputs, (Q, d), at the kernel C^(L+1)."""
         P, d = self.Y.shape
-        for _ in range(_SWEEPS):
-            rates, inverse, u = self.output(C, rates)
+        rates, inverse, u = self.output(C, rates, _LAST)
         mean_kernel, kernel = (rate * (C - self.c[-1]) + self.c[-1] for rate in rates)
         explained = np.einsum("ai,ij,aj->a", kernel[:, :P], inverse, kernel[:, :P])
         variance = np.maximum(np.diagonal(kernel) - explained, 0.0)
         return mean_kernel[:, :P] @ u, np.repeat(variance[:, None], d, axis=1)
 
-    def paths(self, x: np.ndarray, roots: list[np.ndarray]) -> list[np.ndarray]:
-        """h^(l) of all layers, (Q, n) each, from ξ (L+1, Q, n)."""
-        h = [roots[0] @ x[0]]
-        for gamma, root, step in zip(self.skips, roots[1:], x[1:], strict=True):
-            h.append(gamma * h[-1] + root @ step)
+    def paths(self, x: np.ndarray, roots: Sequence[np.ndarray]) -> np.ndarray:
+        """h^(l) of all layers (L+1, Q, n) from ξ (L+1, Q, n)."""
+        h = np.matmul(np.asarray(roots), x)
+        for l, gamma in enumerate(self.skips, 1):
+            h[l] += gamma * h[l - 1]
         return h
 
-    def exponent(self, h: list[np.ndarray], tilts: np.ndarray) -> np.ndarray:
-        """Σ_l a_l φᵀ C̃^(l) φ of every path."""
-        total = np.zeros(h[0].shape[1])
+    def exponent(self, h: np.ndarray, tilts: np.ndarray) -> np.ndarray:
+        """Σ_l a_l φᵀ C̃^(l) φ of every path, from h (L+1, P, n)."""
+        total = np.zeros(h.shape[-1])
         for a, tilt, row in zip(self.a[1:], tilts[1:], h, strict=True):
-            for f in self.psi(row[: len(tilt)]):
+            for f in self.psi(row):
                 total += a * np.einsum("in,in->n", f, tilt @ f)
         return total
 
     def moved(
-        self, x: np.ndarray, roots: list[np.ndarray], tilts: np.ndarray, rng: np.random.Generator
+        self, x: np.ndarray, roots: Sequence[np.ndarray], tilts: np.ndarray, rng: Any
     ) -> np.ndarray:
         """One move of every path by elliptical slice sampling."""
-        other, found = rng.standard_normal(x.shape), np.empty_like(x)
+        other, P = rng.standard_normal(x.shape), tilts.shape[-1]
+        # Paths are linear in ξ, and those of the first inputs need their ξ alone.
+        own = [root[:P, :P] for root in roots]
+        here, there = (self.paths(each[:, :P], own) for each in (x, other))
         left: Any = np.arange(x.shape[-1])
-        level = self.exponent(self.paths(x, roots), tilts) + np.log(rng.random(len(left)))
+        level = self.exponent(here, tilts) + np.log(rng.random(len(left)))
         angle: Any = rng.uniform(0, 2 * np.pi, len(left))
-        low, high = angle - 2 * np.pi, angle
+        low, high, final = angle - 2 * np.pi, angle, np.empty_like(angle)
         while len(left):
-            tried = x[..., left] * np.cos(angle) + other[..., left] * np.sin(angle)
-            above = self.exponent(self.paths(tried, roots), tilts) >= level[left]
-            found[..., left[above]] = tried[..., above]
-            left, angle, low, high = (v[~above] for v in (left, angle, low, high))
+            tried = here * np.cos(angle) + there * np.sin(angle)
+            above = self.exponent(tried, tilts) >= level
+            final[left[above]] = angle[above]
+            left, angle, low, high, level = (v[~above] for v in (left, angle, low, high, level))
+            here, there = here[..., ~above], there[..., ~above]
             low, high = np.where(angle < 0, angle, low), np.where(angle < 0, high, angle)
             angle = rng.uniform(low, high)
-        return found
+        return np.asarray(x * np.cos(final) + other * np.sin(final))
 
     def averages(
-        self, x: np.ndarray, roots: list[np.ndarray], inverses: list[np.ndarray], tilts: np.ndarray
+        self, x: np.ndarray, roots: Sequence[Any], inverses: Sequence[Any], tilts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """C^(1..L+1) and C̃^(0..L) of the paths as they are."""
         h, count = self.paths(x, roots), x.shape[-1]
@@ -120,27 +124,60 @@ class Neuron(NamedTuple):
         return kernels, answers
 
 
-def sampled(
-    neuron: Neuron, start: np.ndarray, chains: int, seed: np.random.SeedSequence
-) -> tuple[Tilted, np.ndarray]:
-    """The saddle point from so many chains, and u ᵀC^(L+1)u in both halves of what is averaged.
+class Balance(NamedTuple):
+    """What says whether paths and kernels of one run have come to rest.
 
-    ``start`` are the kernels of infinite width, (L+2, Q, Q).
+    Parameters
+    ----------
+    halves : ndarray, shape (2,)
+        uᵀC^(L+1)u in both halves of what is averaged.
+    spread, force : float
+        ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
+        integration by parts. Paths that cannot follow a tilt that grows faster have more force.
+    pull : float
+        r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
+    """
+
+    halves: np.ndarray
+    spread: float
+    force: float
+    pull: float
+
+
+def sampled(
+    neuron: Neuron,
+    start: np.ndarray,
+    chains: int,
+    seed: np.random.SeedSequence,
+    moves: Iterable[int],
+) -> tuple[Tilted, Balance]:
+    """The saddle point from so many chains, which takes `STEPS` of the moves.
+
+    ``start`` are the kernels of infinite width, (L+2, Q, Q). They stay positive semidefinite, as
+    means of those of paths.
     """
     rng = np.random.default_rng(seed)
     P, last = len(neuron.Y), len(start) - 1
     C, tilts = start.copy(), np.zeros((len(start), P, P))
     x = rng.standard_normal((last, len(C[0]), chains))
     rates = np.ones(2)
+    first = _roots(C[0], P)
     sums, halves = [np.zeros_like(C), np.zeros_like(tilts)], np.zeros(2)
-    kept = STEPS - DISCARDED
-    for step in range(STEPS):
+    spread = force = pull = 0.0
+    kept, width = STEPS - DISCARDED, neuron.width
+    for step, _ in zip(range(STEPS), moves, strict=False):
         rates, inverse, u = neuron.output(C[-1], rates)
-        tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * neuron.width) - tilts[-1])
+        tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
-        roots, inverses = zip(*(_roots(kernel, P) for kernel in C[:-1]), strict=True)
+        roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         x = neuron.moved(x, roots, used, rng)
         kernels, answers = neuron.averages(x, roots, inverses, used)
+        if step >= DISCARDED:
+            along = np.sum(u * (C[-1, :P, :P] @ u))
+            halves[2 * (step - DISCARDED) // kept] += 2 / kept * along
+            spread += (np.sum(x**2) / chains - x[..., 0].size) / kept
+            force += 2 / kept * np.sum(C[:-1, :P, :P] * answers)
+            pull += rates[0] * (along - neuron.c[-1] * np.sum(u.sum(axis=0) ** 2)) / width / kept
         C[1:] += _KERNELS * (kernels - C[1:])
         tilts[:-1] += _TILTS * (answers - tilts[:-1])
         if not np.isfinite(C).all():
@@ -148,21 +185,33 @@ def sampled(
         if step >= DISCARDED:
             sums[0] += C / kept
             sums[1] += tilts / kept
-            halves[2 * (step - DISCARDED) // kept] += 2 / kept * np.sum(u * (C[-1, :P, :P] @ u))
     mean, variance = neuron.predicted(sums[0][-1], rates)
-    return Tilted(sums[0], sums[1], mean, variance), halves
+    return Tilted(sums[0], sums[1], mean, variance), Balance(halves, spread, force, pull)
 
 
 def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
     """R with R Rᵀ = C (Q, Q), block triangular, and the transposed inverse of its first block.
 
-    Of the first P inputs; directions without variance have the inverse zero.
+    Of the first P inputs; directions without variance have the inverse zero. Both blocks are roots
+    that move smoothly with C, so that paths ξ still have their law when C has moved.
     """
-    root = psd_root(C[:P, :P])
-    inverse = np.linalg.pinv(root).T
     found = np.zeros_like(C)
-    found[:P, :P] = root
+    found[:P, :P], inverse = _smooth_root(C[:P, :P])
     found[P:, :P] = C[P:, :P] @ inverse
     if len(C) > P:
-        found[P:, P:] = psd_root(C[P:, P:] - found[P:, :P] @ found[P:, :P].T)
+        found[P:, P:] = _smooth_root(C[P:, P:] - found[P:, :P] @ found[P:, :P].T)[0]
     return found, inverse
+
+
+def _smooth_root(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """D S and (D S)⁻ᵀ, S the root of the correlations, symmetric, D standard deviations.
+
+    Eigenvectors in place of S turn and change sign. Rounding counts as zero, as in `psd_root`.
+    """
+    deviations = np.sqrt(np.maximum(np.diagonal(C), 0.0))[:, None]
+    units = np.where(deviations > 0, deviations, 1.0)
+    values, vectors = np.linalg.eigh(C / units / units.T)
+    kept = values > len(C) * np.finfo(float).eps * np.abs(values).max()
+    roots = np.sqrt(np.where(kept, values, 1.0))
+    root, inverse = (vectors * np.where(kept, x, 0.0) @ vectors.T for x in (roots, 1 / roots))
+    return deviations * root, np.where(deviations > 0, inverse / units, 0.0)

@@ -37,7 +37,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
-from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Neuron, sampled
+from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Balance, Neuron, sampled
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -53,6 +53,12 @@ from fieldtheory.numerics.validity import ValidityWarning
 RUNS, SAMPLES, _FEWEST = 8, 400_000, 10
 # Drift of the sampled kernel in standard errors, and relative to it, from which on it is reported.
 _DRIFT, _RELATIVE_DRIFT = 5.0, 0.02
+# Excess of the force on the paths: in standard errors; relative, from which on it is reported, and
+# beyond which there is no saddle point. It is below 0.12 for labels of the size of the outputs; for
+# labels that are ten times as large kernels of φ that grows as h oscillate by their own size.
+_SURE, _UNBALANCED, _LOST = 5.0, 0.25, 0.5
+# Labels per neuron up to which mean predictions are worse than at infinite width.
+_FEW_LABELS = 1 / 8
 
 FIELDS = fields_of(
     r"""
@@ -168,17 +174,24 @@ def tilted_posterior(
     TypeError, ValueError
         If an argument is not allowed.
     ArithmeticError
-        If there is no saddle point, or kernels exceed float64 on the way.
+        If there is no saddle point, or it is not reached: labels that are large beside the outputs
+        of the prior, with φ that grows as h.
 
     Warns
     -----
     ValidityWarning
-        If the sampled kernels still drift.
+        If φ is not linear and there are at most N/8 labels, where kernels and variances are nearer
+        to the posterior than those of infinite width, but means are not; if sampled kernels still
+        drift, or paths do not follow the tilt.
 
     Notes
     -----
-    The time of sampling grows as samples L Q (P + Q); P = 100, L = 5 take a minute or two. Noise of
-    the sampled tilts biases kernels by a part of order 1/samples.
+    The time of sampling grows as samples L Q (P + Q) from some 50 inputs on: P = 50, L = 3 take
+    50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
+    part of order 1/samples. Kernels are averages of products over paths, so that they are positive
+    semidefinite at every step; that the paths have the tilted law is checked by an identity,
+    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩. φ that is bounded has saddle points for labels of any size; with φ
+    that grows as h, labels some ten times as large as the outputs of the prior are refused.
 
     Examples
     --------
@@ -206,31 +219,62 @@ def tilted_posterior(
     else:
         if any(len(psi.jumping) for psi in functions.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
+        count = len(labels)
+        if count <= _FEW_LABELS * network.width:
+            warnings.warn(
+                f"{count} labels are few for width {network.width}: mean predictions are not "
+                "better than those of infinite width; posterior has the order 1/N of all kernels",
+                ValidityWarning,
+                stacklevel=validation.level_of_user(),
+            )
         psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
         neuron = Neuron(psi, slopes, a, c, gammas, targets, noise, network.width)
         start = solve(network, kernel).residual_kernels
-        seeds: Iterable[np.random.SeedSequence] = np.random.SeedSequence(seed).spawn(RUNS)
+        moves: Iterable[int] = range(RUNS * STEPS)
         if progress:
-            seeds = chunks.with_progress(seeds, RUNS, "tilted_posterior")
-        pairs = [sampled(neuron, start, samples // kept, each) for each in seeds]
+            moves = chunks.with_progress(moves, RUNS * STEPS, "moves of tilted_posterior")
+        moves = iter(moves)
+        seeds = np.random.SeedSequence(seed).spawn(RUNS)
+        pairs = [sampled(neuron, start, samples // kept, each, moves) for each in seeds]
+        # A bar ends with its moves.
+        next(moves, None)
         runs = [run for run, _ in pairs]
-        _warn_of_drift(np.array([halves for _, halves in pairs]))
+        _check([balance for _, balance in pairs], targets, noise, network)
     return _result(
         network, kernel, labels, noise, layers.skips, runs, None if linear else samples, seed
     )
 
 
-def _warn_of_drift(halves: np.ndarray) -> None:
-    """Warn if the output kernel along u differs between the halves of the runs, (runs, 2)."""
-    drifts = halves[:, 1] - halves[:, 0]
-    drift, error = drifts.mean(), drifts.std(ddof=1) / np.sqrt(len(drifts))
-    if abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean()):
+def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: LayeredNetwork) -> None:
+    """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
+    halves, spread, force, pull = (np.array(each) for each in zip(*runs, strict=True))
+    # Of every run, since forces that paths do not follow have no mean to speak of.
+    size = np.maximum(pull, np.maximum(abs(force), abs(spread)))
+    excess, error = _mean_and_error((force - spread) / size)
+    excess *= excess > _SURE * error
+    drift, error = _mean_and_error(halves[:, 1] - halves[:, 0])
+    drift *= abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean())
+    given = (
+        f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
+        f"at width {network.width}"
+    )
+    advice = "scale the labels down, or use more noise or a wider network"
+    if excess > _LOST:
+        raise ArithmeticError(
+            f"no saddle point was reached {given}: the tilt grows faster than paths of "
+            f"{network.activation.name} follow; {advice}"
+        )
+    if drift or excess > _UNBALANCED:
         warnings.warn(
-            f"the sampled kernels drift by {drift / halves.mean():.1%}: they have not reached the "
-            "saddle point; more noise or fewer labels than neurons are easier",
+            f"the sampled kernels are not at rest {given}: they drift by "
+            f"{drift / halves.mean():.1%}, and the force on paths is off by {excess:.0%}; {advice}",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
 
 
 def _result(

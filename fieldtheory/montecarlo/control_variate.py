@@ -27,8 +27,6 @@ from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, positions
 
-WAYS = ("control_variate",)
-
 
 class _Origin(NamedTuple):
     """C* and K* of all layers, (L + 2, P, P), roots of C*, and what moves ⟨g⟩.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -13,7 +13,11 @@ from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values
 
 
 @styled
-def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) -> Any:
+def draw_layers(
+    fields: Mapping[str, Sequence[Sequence[Curve]]],
+    hidden: int,
+    more: Sequence[Callable[[Any], None]] = (),
+) -> Any:
     """Fields over the layers, those of one kind in one panel.
 
     Parameters
@@ -24,6 +28,8 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) ->
         drawn as bars.
     hidden : int
         Number of hidden layers, with the input. What is behind them, the output, is drawn apart.
+    more : sequence of callables
+        Each draws into the axes of one more panel.
 
     Returns
     -------
@@ -38,8 +44,11 @@ def draw_layers(fields: Mapping[str, Sequence[Sequence[Curve]]], hidden: int) ->
         raise ValueError("fields must have at least one panel, got none")
     names = [{curve.label for curves in groups for curve in curves} for groups in fields.values()]
     # Long legends stand beside their panel.
-    figure, axes = panels([2.9 if len(each) <= 2 else 4.1 for each in names], 2.5)
-    for ax, labels, (name, groups) in zip(axes, names, fields.items(), strict=True):
+    widths = [2.9 if len(each) <= 2 else 4.1 for each in names] + [2.9] * len(more)
+    figure, axes = panels(widths, 2.5)
+    for draw, ax in zip(more, axes[len(names) :], strict=True):
+        draw(ax)
+    for ax, labels, (name, groups) in zip(axes, names, fields.items(), strict=False):
         for colour, curves in zip(cycle((BLUE, ORANGE, GREEN)), groups, strict=False):
             _draw(ax, curves, colour, hidden)
         ax.set_xlabel("layer $l$")

@@ -1,10 +1,13 @@
 """The tilted saddle point: linear networks exactly, others by sampled paths, against chains."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import erf
 
 import fieldtheory as ft
+from fieldtheory.inference import tilting
 from tests.oracles import neuron_chains as chains
 from tests.tables import slow
 
@@ -229,10 +232,52 @@ def test_networks_without_a_tilt_keep_the_kernels_of_infinite_width():
         found = ft.tilted_posterior(net, K0, Y[:, 0], 0.1, samples=FEW)
         s = ft.solve(net, K0)
         errors = found.residual_kernels_error + 1e-6
-        assert (abs(found.residual_kernels - s.residual_kernels) / errors).max() < 5.5
+        # The largest of 80 entries in standard errors of eight runs.
+        assert (abs(found.residual_kernels - s.residual_kernels) / errors).max() < 7
         C = s.residual_kernels[-1]
         wide = C[:, :5] @ np.linalg.solve(C[:5, :5] + 0.1 * np.eye(5), Y[:, 0])
         assert abs(found.mean - wide).max() < 5.5 * found.mean_error.max() + 1e-6
+
+
+# Activation, depth, outputs, size of the labels, what is said.
+SIZES = [
+    ("erf", 1, 1, 3.0, None),
+    ("relu", 1, 1, 1e4, ArithmeticError),
+    slow("tanh", 1, 1, 100.0, None),
+    slow("erf", 3, 1, 100.0, None),
+    slow("erf", 1, 2, 3.0, None),
+    slow("gelu", 1, 1, 3.0, None),
+    slow("gelu", 3, 1, 100.0, ArithmeticError),
+    slow("relu", 3, 2, 1e4, ArithmeticError),
+]
+
+
+@pytest.mark.parametrize("name, depth, outputs, size, said", SIZES)
+def test_paths_have_the_tilted_law_or_an_error_names_the_labels(
+    name, depth, outputs, size, said, monkeypatch
+):
+    """⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩ by integration by parts; kernels positive semidefinite."""
+    balances, check = [], tilting._check
+    monkeypatch.setattr(
+        tilting, "_check", lambda runs, *rest: (balances.extend(runs), check(runs, *rest))
+    )
+    monkeypatch.setattr(tilting, "RUNS", 4 if said else 2)
+    K0, Y = task(6, test=1, outputs=outputs)
+    net = ft.ResidualNetwork(
+        depth=depth, activation=name, width=20, branch_scale=0.7,
+        weight_variance=2.0 if name in ("relu", "gelu") else 1.0,
+    )  # fmt: skip
+    if said:
+        with pytest.raises(
+            said, match=rf"up to {re.escape(f'{size:.3g}')} with .*scale the labels"
+        ):
+            ft.tilted_posterior(net, K0, size * Y, 0.1, samples=FEW)
+        return
+    found = ft.tilted_posterior(net, K0, size * Y, 0.1, samples=2 * FEW)
+    spread, force = (np.mean([getattr(b, x) for b in balances]) for x in ("spread", "force"))
+    assert spread == pytest.approx(force, rel=0.2), (spread, force)
+    for C in found.residual_kernels:
+        assert np.linalg.eigvalsh(C)[0] > -1e-12 * abs(C).max()
 
 
 NET = ft.ResidualNetwork(depth=1, width=10)

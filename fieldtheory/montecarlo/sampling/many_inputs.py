@@ -179,31 +179,32 @@ def covariance_with(
     m, seed = int(layer) % size, validation.integer("seed", seed, 0)
     if samples is not None:
         samples = validation.integer("samples", samples, _FEWEST)
-    first, second = np.triu_indices(len(weights))
-    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
-    if samples is None:
-        values = solution.G11[:, m] @ packed
-        error = np.zeros_like(values)
-    else:
-        with relative_tolerance(solution.rtol):
-            theory = solution.pair_theory
-        values, error = _sampled(solution, theory, packed, m, samples, seed, progress)
-    matrices = unpacked(values, True), unpacked(error, True)
+    batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
+    values, error = (unpacked(each, True) for each in mean_and_error(batches, shares))
     return TraceCovariance(
-        solution.network, solution.input_kernel, weights, *matrices, m, samples, seed
+        solution.network, solution.input_kernel, weights, values, error, m, samples, seed
     )
 
 
-def _sampled(
+def covariance_batches(
     solution: Solution,
-    theory: PairTheory,
-    packed: np.ndarray,
+    weights: np.ndarray,
     m: int,
-    samples: int,
+    samples: int | None,
     seed: int,
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors over the batches, shape (L + 2, p)."""
+    """Independent estimates (n, L + 2, p) and their shares of the paths; the exact one for None.
+
+    Errors of different entries of one estimate are correlated: those of sums follow from the
+    sums of every estimate, not from the errors of entries.
+    """
+    first, second = np.triu_indices(len(weights))
+    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
+    if samples is None:
+        return (solution.G11[:, m] @ packed)[None], np.ones(1)
+    with relative_tolerance(solution.rtol):
+        theory = solution.pair_theory
     skips = theory.layers.skips
     weighted = _Weighted(solution, theory, packed, m)
     count = min(_BATCHES, samples)
@@ -211,16 +212,19 @@ def _sampled(
     batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
         batches = chunks.with_progress(batches, count, "covariance_with")
-    mean, squares, done = *np.zeros((2, len(skips), len(packed))), 0
-    for size, source in zip(sizes, batches, strict=True):
-        step = propagated(skips, theory.gains, source) - mean
-        done += size
-        mean += step * (size / done)
-        squares += size * step**2 * ((done - size) / done)
-    mean += propagated(skips, theory.gains, weighted.known())
-    width = solution.network.width
-    # Of batches of about one size.
-    return mean / width, np.sqrt(squares / samples / (count - 1)) / width
+    known = propagated(skips, theory.gains, weighted.known())
+    found = np.array([propagated(skips, theory.gains, source) + known for source in batches])
+    return found / solution.network.width, sizes / samples
+
+
+def mean_and_error(batches: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of independent estimates of about one size, and its standard error, without axis 0.
+
+    The error of a single estimate is zero.
+    """
+    mean = np.tensordot(shares, batches, 1)
+    squares = np.tensordot(shares, (batches - mean) ** 2, 1)
+    return mean, np.sqrt(squares / max(len(batches) - 1, 1))
 
 
 class _Weighted:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.control_variate import WAYS
 from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.sampling.samplers import SAMPLERS
 from fieldtheory.networks.family import LayeredNetwork, checked_network
@@ -93,7 +92,7 @@ def checked_run(
     seed = validation.integer("seed", seed, 0)
     method = validation.choice("method", method, tuple(SAMPLERS))
     if variance_reduction is not None:
-        validation.choice("variance_reduction", variance_reduction, WAYS)
+        validation.choice("variance_reduction", variance_reduction, ("control_variate",))
     flags = bool(keep), bool(cross_inputs), variance_reduction
     run = Run(network, kernel, data, samples, seed, method, *flags)
     if variance_reduction and (method != "kernel" or (cross_inputs and run.inputs == 1)):
