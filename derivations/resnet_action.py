@@ -8,7 +8,7 @@ The document is that of `ft.Derivation.document`, for φ undetermined. Its steps
 Fischer, D. Dahmen, M. Helias, "Field theory for optimal signal propagation in ResNets",
 arXiv:2305.07715), sections II.1 to II.4. What it says of a printed equation is checked here against
 the transcription in `fieldtheory.literature`; the integrals in its text are checked in
-``tests/theory/typesetting/test_appendix.py``.
+``tests/theory/test_appendix.py``.
 """
 
 from __future__ import annotations

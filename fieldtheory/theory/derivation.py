@@ -17,6 +17,8 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.appendix import document
+from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams.loop_expansion import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.formulas import (
@@ -33,8 +35,6 @@ from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
 from fieldtheory.theory.symbolic_layers import Layers
-from fieldtheory.theory.typesetting.appendix import document
-from fieldtheory.theory.typesetting.definitions import Notation
 from fieldtheory.theory.typesetting.f25_notation import in_letters_of_paper
 from fieldtheory.theory.typesetting.symbol_table import Symbols
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH

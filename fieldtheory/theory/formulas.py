@@ -13,8 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.linearised import SLOPE, saturation_formula
-from fieldtheory.theory.typesetting.definitions import (
+from fieldtheory.theory.definitions import (
     DATA,
     DATA_PAIR,
     PAIR,
@@ -27,6 +26,7 @@ from fieldtheory.theory.typesetting.definitions import (
     of_pairs,
     pair_signals,
 )
+from fieldtheory.theory.linearised import SLOPE, saturation_formula
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,

@@ -15,6 +15,7 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action, family_action
+from fieldtheory.theory.definitions import Notation, of_pair
 from fieldtheory.theory.formulas import (
     GENERIC,
     tangent_kernel,
@@ -23,7 +24,6 @@ from fieldtheory.theory.formulas import (
 )
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.saddle_point import saddle_point
-from fieldtheory.theory.typesetting.definitions import Notation, of_pair
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     Bias,

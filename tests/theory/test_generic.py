@@ -10,8 +10,8 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import generic, layer_by_layer
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
+from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.symbolic_layers import Layers
-from fieldtheory.theory.typesetting.definitions import Notation
 from fieldtheory.theory.typesetting.layer_quantities import (
     A,
     C,

@@ -15,10 +15,10 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
 from fieldtheory.theory.formulas import GENERIC, results_latex, symbols_latex
 from fieldtheory.theory.layer_by_layer import EXPLICIT, has_fluctuations
-from fieldtheory.theory.typesetting.definitions import Notation
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
