@@ -185,7 +185,7 @@ def posterior(
     order : {1, 0}
         The highest power of 1/N; 0 for infinite width alone.
     X, X_test : array_like, shapes (P, D) and (T, D), optional
-        Data in place of K0.
+        Data in place of K0: the inputs with labels, and those without.
     samples : int, optional
         Paths of neurons, at least 320. By default none where (L + 2) Q(Q + 1)/2 <= 100, so that G11
         is computed as a whole, and 4096 otherwise.
@@ -225,6 +225,11 @@ def posterior(
     True
     """
     kernel, labels = labelled_inputs(network, _input_kernel(network, K0, X, X_test), Y)
+    if X is not None and len(labels) != len(X):
+        raise ValueError(
+            f"Y must have one label for each of the {len(X)} rows of X, got {len(labels)}; inputs "
+            "without labels are X_test"
+        )
     noise = validation.positive("noise_variance", noise_variance)
     if isinstance(order, bool) or order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, the highest power of 1/N, got {order!r}")
