@@ -27,6 +27,7 @@ from fieldtheory.averages.quadrature.one_variable import Means
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.rules import Rule, entry_indices
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 
 PANELS, PAIRS, NESTED = "panels", "Mehler series or nested panels", "nested panels"
@@ -38,8 +39,6 @@ _REASONS = {
     ),
     NESTED: "products of three and more variables: panels over their Cholesky factor",
 }
-# The tolerance of averages over three and more variables, at least.
-_COARSE = 1e-10
 _h = sp.Dummy("h", real=True)
 
 
@@ -214,7 +213,7 @@ def _several(functions: list[Function]) -> Callable:
         K = np.empty((arrays[0].size, size, size))
         for (i, j), values in zip(entry_indices(size), arrays, strict=True):
             K[:, i, j] = K[:, j, i] = values.ravel()
-        rtol = max(tolerance(), _COARSE)
+        rtol = max(tolerance(), SETTINGS.three_variables)
         averages = [products.average(functions, each, rtol) for each in K]
         return np.array(averages).reshape(arrays[0].shape)[()]
 

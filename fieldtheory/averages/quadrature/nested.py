@@ -22,6 +22,7 @@ from fieldtheory.averages.quadrature.panels import (
     panels_of_lines,
     summed,
 )
+from fieldtheory.averages.settings import SETTINGS
 
 # First edges of panels of v in units of the last, how often these are halved, and lines that are
 # integrated at once.
@@ -31,8 +32,6 @@ _FIRST, _BISECTIONS, _TOGETHER = np.array([-9.5, -4.5, -2.0, 0.0, 2.0, 4.5, 9.5]
 _HIDDEN = 1e-3
 # The smallest tolerance that panels are halved for: rounding is below it.
 _FINEST = 1e-13
-# Edges of one function at most: beyond them an average takes seconds.
-_MOST_EDGES = 1 << 10
 
 
 class NestedPanels:
@@ -93,10 +92,11 @@ class NestedPanels:
     def _over_v(self, lines: np.ndarray, reach: float, end: float) -> np.ndarray:
         """Values, errors and sizes, shape (3, kinds, m), of u and v up to an end."""
         edges = [edges_with_widths(function, reach) for function in (self.first, self.second)]
-        if max(len(each) for each, _ in edges) > _MOST_EDGES:
+        if max(len(each) for each, _ in edges) > SETTINGS.nested_panels:
             raise QuadratureError(
                 "an average of two strongly correlated signals did not reach the tolerance: more "
-                f"than {_MOST_EDGES} panels are needed to resolve a function up to {reach:.3g}"
+                f"than {SETTINGS.nested_panels} panels are needed to resolve a function up to "
+                f"{reach:.3g}"
             )
         count, kinds = lines.shape[1], 4 if self.slopes else 1
         total = np.zeros((3, kinds, count))

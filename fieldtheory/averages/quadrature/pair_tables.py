@@ -31,6 +31,7 @@ from fieldtheory.averages.quadrature.panels import (
     panels_of_lines,
     summed,
 )
+from fieldtheory.averages.settings import SETTINGS
 
 # Nodes of a cell in ln P and ln E and its relative errors, for all digits and for few, and by how
 # many factors of two these vary in it.
@@ -38,13 +39,10 @@ _NODES, _ERRORS, _OCTAVES = (28, 9), (1e-12, 1e-4), 3
 # Ranges of cells in κ, relative to √(E/P), and nodes in them, for all digits and for few.
 _RANGES, _WIDEST = np.array([0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0]), 0.9
 _IN_RANGE = (1, 5, 6, 9, 14, 18), (1, 3, 3, 4, 6, 9)
-# Of how many pairs a cell is made.
-MANY = 100
 # Tables cover variances between these and 1 − |c| down to this.
 _LEAST, _LARGEST, _NEAREST = 1e-8, 1e6, 2e-7
-# First edges of panels of e, in standard deviations, how often these are halved, and edges of
-# panels of φ at most.
-_FIRST, _BISECTIONS, _MOST_EDGES = (0.0, 2.0, 4.5), 14, 1 << 10
+# First edges of panels of e, in standard deviations, and how often these are halved.
+_FIRST, _BISECTIONS = (0.0, 2.0, 4.5), 14
 # By what factor ⟨φ²⟩ varies at most in a cell: beyond it φ is in the tail of the Gaussian alone.
 _VARIES = 1e4
 
@@ -73,7 +71,7 @@ class PairTables:
         self._asked: Counter[tuple[int, int, int]] = Counter()
 
     def __call__(
-        self, a: np.ndarray, b: np.ndarray, t: np.ndarray, many: float = MANY
+        self, a: np.ndarray, b: np.ndarray, t: np.ndarray, many: float = SETTINGS.table_pairs
     ) -> np.ndarray:
         """Both averages of pairs (m,), shape (2, m); NaN of those in no cell.
 
@@ -174,7 +172,7 @@ class PairTables:
         # Averages over m are even in e for equal variances and for φ of a parity.
         sides = [kappa] if kappa == 0 or self.function.parity else [kappa, -kappa]
         total = np.zeros((4, len(P), len(E)))
-        for _ in range(_BISECTIONS if len(edges) <= _MOST_EDGES else 0):
+        for _ in range(_BISECTIONS if len(edges) <= SETTINGS.nested_panels else 0):
             e, half = nodes_of(low, high)
             # Twice the density.
             gauss = np.exp(-(e**2) / E[:, None, None]) * (2 / np.sqrt(np.pi * E))[:, None, None]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.settings import SETTINGS
 
 # Nodes of a panel, and of the polynomials that tell whether a panel resolves a function.
 ORDER, FITTED = 20, 16
@@ -30,8 +31,8 @@ _ZERO_FIT = np.linalg.inv(legendre.legvander(_ZERO_NODES, _ZERO_FITTED - 1))[-2:
 _RESOLVED, _DIFFERENTIATED = 1e-9, 1e-14
 # What counts as zero, and rounding of h.
 _TINY, _ROUNDING = 1e-250, 1e-15
-# Bisections and panels at most: functions that need more vary too fast.
-_BISECTIONS, _MOST_PANELS = 52, 1 << 16
+# Bisections of a panel at most.
+_BISECTIONS = 52
 # The first panels next to zero have a width of 2^-4.
 _FIRST = 4
 # How well joined panels have to give φ, where they reach closer to zero than their own width.
@@ -100,10 +101,11 @@ class Function:
             split = self._fits(low, high)[2] & (high - low > _ROUNDING * np.abs(low + high))
             if not split.any():
                 break
-            if split.sum() > _MOST_PANELS:
+            if split.sum() > SETTINGS.function_panels:
                 raise QuadratureError(
-                    f"an average did not reach the tolerance: {_MOST_PANELS} panels do not resolve "
-                    f"the function up to {reach:g}, it varies too fast for signals of that size"
+                    f"an average did not reach the tolerance: {SETTINGS.function_panels} panels do "
+                    f"not resolve the function up to {reach:g}, it varies too fast for signals of "
+                    "that size"
                 )
             low, high = low[split], high[split]
             middle = (low + high) / 2

@@ -14,10 +14,8 @@ from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.settings import SETTINGS
 
-# Orders of Mehler's series that are tried one after the other; the last one, whose coefficients
-# take as long as some hundred nested averages, when so many pairs have been asked for.
-ORDERS, _MANY = (40, 128, 512, 2048), 200
 TOLERANCE = 1e-12
 # A series of this share of the tolerance is taken.
 _SHARE = 0.5
@@ -71,8 +69,8 @@ class PairAverages:
     ) -> None:
         self.first, self.second = first, second or first
         self.connected, self.slopes = connected, slopes
-        self.series = [Series(self.first, self.second, order) for order in ORDERS]
-        self._left = _MANY if many else 0
+        self.series = [Series(self.first, self.second, order) for order in SETTINGS.series_orders]
+        self._left = SETTINGS.long_series_pairs if many else 0
 
     def __call__(
         self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rtol: float = TOLERANCE
@@ -112,9 +110,9 @@ class PairAverages:
         for series in self.series:
             smooth = series.smooth(a[left], b[left])
             some = left[_may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))]
-            if series.order == ORDERS[-1]:
+            if series.order == SETTINGS.series_orders[-1]:
                 self._left += len(some)
-                some = some[: len(some) * (self._left >= _MANY)]
+                some = some[: len(some) * (self._left >= SETTINGS.long_series_pairs)]
             if len(some):
                 estimates = series(a[some], b[some], c[some], self.connected)
                 with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -173,7 +171,7 @@ def _may_converge(order: int, gap: np.ndarray, nearly: np.ndarray) -> np.ndarray
     """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
     with np.errstate(divide="ignore"):
         small = order * np.log1p(-np.minimum(gap, 1.0)) < np.log(1e-14)
-    return small | nearly | (order == ORDERS[0])
+    return small | nearly | (order == SETTINGS.series_orders[0])
 
 
 def one_minus_correlation(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -20,9 +20,10 @@ import sympy as sp
 from fieldtheory.averages.integrands.breakpoints import pieces_of
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
-from fieldtheory.averages.quadrature.pair_tables import MANY, PairTables
+from fieldtheory.averages.quadrature.pair_tables import PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import closed_function, is_closed
@@ -306,7 +307,12 @@ class LayerFunctions:
         return _pairs_of([PairAverages(psi) for psi in self.functions])
 
     def in_tables(
-        self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rough: bool = False, many: float = MANY
+        self,
+        a: np.ndarray,
+        b: np.ndarray,
+        t: np.ndarray,
+        rough: bool = False,
+        many: float = SETTINGS.table_pairs,
     ) -> np.ndarray:
         """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) from tables; NaN of those in none."""
         return np.sum([table(a, b, t, many) for table in self._tables[rough]], axis=0)

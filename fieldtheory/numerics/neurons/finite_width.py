@@ -16,6 +16,7 @@ import numpy as np
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -34,8 +35,6 @@ from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.theory.elementary_averages import X
 
-# Relative errors that are asked for unless ``rtol`` is larger.
-FIRST_TOLERANCE, SECOND_TOLERANCE = 1e-9, 1e-8
 # Nodes of a panel, and those and the wave numbers of the coarser resolution.
 _NODES, _FEWER_NODES, _FEWER_NUMBERS = 20, 16, 0.9
 # Errors that one may want to take.
@@ -176,7 +175,7 @@ def at_first_order(
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
     result, errors, what = neurons.compared(first_order, scales, 1)
     for row in errors:
-        if failure := _failure(what, row, max(tolerance(), FIRST_TOLERANCE)):
+        if failure := _failure(what, row, max(tolerance(), SETTINGS.first_order)):
             raise QuadratureError(failure)
     return result
 
@@ -205,7 +204,7 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
         rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
         errors = ratio(np.abs(np.tril(squares) @ weights - rough), root)
     errors = np.maximum(errors, neurons.missed(layers))
-    if failure := _failure(_called(spectrum), errors, max(tolerance(), FIRST_TOLERANCE)):
+    if failure := _failure(_called(spectrum), errors, max(tolerance(), SETTINGS.first_order)):
         raise QuadratureError(failure)
     return squares
 
@@ -248,7 +247,7 @@ def at_second_order(
 
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
     result, errors, what = neurons.compared(second_order, scales, 3)
-    allowed = max(tolerance(), SECOND_TOLERANCE)
+    allowed = max(tolerance(), SETTINGS.second_order)
     return result, tuple(_failure(what, row, allowed) for row in errors)
 
 

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
 
 # Deviations of the signals and of the noise beyond which the Gaussian is negligible.
@@ -38,8 +39,6 @@ _PART, _PART_NODES = 4.25, 14
 _LOW = 10
 # Differences of variances and correlations of layers that are rounding.
 _EQUAL = 1e-14
-# The most nodes of a layer.
-MOST_NODES = 1 << 14
 
 
 class Nodes(NamedTuple):
@@ -211,9 +210,9 @@ def _nodes(
     edges = split_panels(edges, smoothed[:, smoothed[1] > 0], _WIDEST)
     if stride == 2:
         edges = np.append(0.0, edges[edges > 0])
-    if (len(edges) - 1) * count > MOST_NODES:
+    if (len(edges) - 1) * count > SETTINGS.node_count:
         raise QuadratureError(
-            f"{(len(edges) - 1) * count} nodes are needed, allowed are {MOST_NODES}: the "
+            f"{(len(edges) - 1) * count} nodes are needed, allowed are {SETTINGS.node_count}: the "
             "activation has too many or too narrow features for the variance of its signals"
         )
     x, weights = _gauss(count)

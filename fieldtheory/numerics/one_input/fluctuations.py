@@ -8,6 +8,7 @@ import numpy as np
 
 from fieldtheory.averages.quadrature.mehler import natural_size
 from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
@@ -15,7 +16,6 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite_layers
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.finite_width import (
-    FIRST_TOLERANCE,
     Neurons,
     at_first_order,
     squares_of_layers,
@@ -85,7 +85,7 @@ def connected_squares(
 
 def _by_series(neurons: Neurons) -> np.ndarray | None:
     """Σ_{n>0} f_n(K_k) f_n(K_l) c_klⁿ, where no correlation of adjacent layers is too strong."""
-    allowed = max(tolerance(), FIRST_TOLERANCE)
+    allowed = max(tolerance(), SETTINGS.first_order)
     strongest = float(np.max(np.abs(neurons.correlations), initial=_WEAK))
     if not strongest < 1 or np.log(_SHARE * allowed) < _MOST_ORDERS * np.log(strongest):
         return None

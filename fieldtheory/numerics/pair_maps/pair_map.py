@@ -26,16 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_pieces import PairMap, variances_of
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
 # Norms are equal if ln K spreads less.
 _EQUAL = 1e-14
-# Fewer pairs go through the recursion.
-_FEWEST = 128
-# With batch axes, fewer than these, for all of the batch at once.
-_FEWEST_OF_BATCH = 2000
 # Of so many pairs it is counted in which pieces they lie.
 _COUNTED = 1 << 15
 # Pairs evaluated at a time, which stay in the cache, in so many columns; and by the recursion.
@@ -70,7 +67,7 @@ def output_matrices(
     batch, size = own.shape[1:-1], own.shape[-1]
     whole = recursion(network)
     values = np.empty((len(whole.odd), *batch, size, size))
-    if batch and size * (size - 1) // 2 < _FEWEST_OF_BATCH:
+    if batch and size * (size - 1) // 2 < SETTINGS.map_pairs_of_batch:
         pairs = np.triu_indices(size, 1)
         values[..., *pairs] = whole.pairs(own, K0[..., *pairs], pairs)
         values[..., *pairs[::-1]] = values[..., *pairs]
@@ -154,7 +151,7 @@ class _Block:
 
     def fill(self, values: np.ndarray) -> None:
         """Evaluate strip by strip; what the map leaves out goes through the recursion."""
-        if self.K0.size >= (2 * _FEWEST if self.upper else _FEWEST):
+        if self.K0.size >= (2 * SETTINGS.map_pairs if self.upper else SETTINGS.map_pairs):
             self._prepare()
         usable, odd = bool(self.map.pieces), self.map.recursion.odd
         rows, columns = (_Single.of(self.map, own) for own in (self.rows, self.columns))

@@ -22,6 +22,7 @@ from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs import piecewise_linear
@@ -32,20 +33,10 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import (
     singular_values,
 )
 
-# The relative errors asked for unless rtol is larger: of analytic φ, and with kinks of correlators
-# and of their derivatives.
-PAIR_TOLERANCE, _KINKED, DERIVATIVES = 1e-9, 1e-7, 1e-5
-# With kinks, the error of a correlator of three signals from which on it is an integral on panels
-# instead; how many of them there are at most, each in some 50 milliseconds, and their tolerance.
-_MISSED, _MOST, _PANELS = 1e-6, 600, 1e-9
 # Powers of correlations, relative to the error, that are left out.
 _SHARE = 1e-2
-# Numbers of orders that are tried.
-_COUNTS = (24, 32, 40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
 # Layers from which on two of them tell how many orders all others take.
 _MANY = 6
-# Seconds of one function that changes its signals, per power 2.5 of the orders, and of all of them.
-_TURNED, _LONGEST = 2.5e-9, 60.0
 # Coefficients of one pair that are turned at once.
 _TOGETHER = 1 << 23
 # The three ways to split four inputs into two pairs.
@@ -82,9 +73,9 @@ def _exact(values: np.ndarray) -> Truncated:
     return Truncated(0, values, np.zeros_like(values))
 
 
-def allowed_error(signals: Signals, kinked: float = _KINKED) -> float:
+def allowed_error(signals: Signals, kinked: float = SETTINGS.pair_correlators_with_kinks) -> float:
     """The relative error that is asked for."""
-    return max(tolerance(), PAIR_TOLERANCE if signals.smooth else kinked)
+    return max(tolerance(), SETTINGS.pair_correlators if signals.smooth else kinked)
 
 
 def resolved(
@@ -97,11 +88,13 @@ def resolved(
     """Expansion to as many orders as it takes, or to the most there are up to ``longest``."""
     truncated = None
     correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
-    least = _COUNTS[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
-    for count in _COUNTS:
+    least = (
+        SETTINGS.pair_orders[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
+    )
+    for count in SETTINGS.pair_orders:
         if count > longest:
             break
-        if count >= min(max(least, fewest), _COUNTS[-1]):
+        if count >= min(max(least, fewest), SETTINGS.pair_orders[-1]):
             truncated = expansion(count)
             if truncated.error <= max(allowed, truncated.missed):
                 break
@@ -119,13 +112,13 @@ def _own_correlations(signals: Signals) -> np.ndarray:
 def correlators(signals: Signals) -> Truncated | None:
     """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
 
-    None where φ has kinks and the orders it takes need more than a minute.
+    None where φ has kinks and its orders take more than `Settings.pair_operations`.
     """
     lines = piecewise_linear.Lines(signals)
     if lines.known:
         return _exact(piecewise_linear.correlators(signals, lines))
-    turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
-    longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
+    functions = len(signals.K) * len(signals.pairs[0]) ** 2
+    longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
     fewest, allowed = 0, allowed_error(signals)
     if len(signals.K) >= _MANY:
         two = _widest_layers(signals)
@@ -145,12 +138,12 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
     averages, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
     pairs = np.transpose(signals.pairs).tolist()
     order = np.argsort(-left_out, axis=None)
-    order = order[left_out.ravel()[order] > _MISSED * np.abs(values).max()]
+    order = order[left_out.ravel()[order] > SETTINGS.three_signals_missed * np.abs(values).max()]
     for place in zip(*np.unravel_index(order, values.shape), strict=True):
         k, row, l, column = map(int, place)
         four = [(layer, a) for layer, pair in ((k, row), (l, column)) for a in pairs[pair]]
         key = tuple(sorted(four))
-        if len(set(four)) < 4 and (key in averages or len(averages) < _MOST):
+        if len(set(four)) < 4 and (key in averages or len(averages) < SETTINGS.three_signals_count):
             if key not in averages:
                 averages[key] = _on_panels(signals, key)
             if not np.isnan(averages[key]):
@@ -167,7 +160,7 @@ def _on_panels(signals: Signals, members: tuple[tuple[int, int], ...]) -> float:
     K = signals.K[lower, inputs[:, None], inputs] * signals.passed[np.maximum(l[:, None], l), lower]
     powers = [_power(psi, members.count(each)) for each in different]
     try:
-        return products.average(powers, K, _PANELS)
+        return products.average(powers, K, SETTINGS.three_signals)
     except QuadratureError:
         return np.nan
 
@@ -223,7 +216,7 @@ def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     lines = piecewise_linear.Lines(signals)
     if lines.known:
         return piecewise_linear.correlators(signals, lines)[0, :, 0]
-    return _correlators(signals, _COUNTS[-2]).values[0, :, 0]
+    return _correlators(signals, SETTINGS.pair_orders[-2]).values[0, :, 0]
 
 
 def given_layer(
@@ -337,7 +330,7 @@ def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
             moments[some] = _coefficients(psi.square, 4)(a[some])[0][:, -1]
             continue
         averages = _of_powers(psi, power, 4 - power)
-        moments[some] = averages(a[some], b[some], t[some], PAIR_TOLERANCE / 10)[0].value
+        moments[some] = averages(a[some], b[some], t[some], SETTINGS.pair_correlators / 10)[0].value
     return moments
 
 
@@ -353,7 +346,9 @@ def means(signals: Signals) -> np.ndarray:
         # A signal that vanishes has the mean φ(0), one of a pair or both.
         some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
         averages = _of_powers(psi, 1, 1)
-        some[nonzero] = averages(a[nonzero], b[nonzero], t[nonzero], PAIR_TOLERANCE / 10)[0].value
+        some[nonzero] = averages(
+            a[nonzero], b[nonzero], t[nonzero], SETTINGS.pair_correlators / 10
+        )[0].value
         total += some
     return total
 
@@ -417,7 +412,7 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
     lines = piecewise_linear.Lines(signals)
     if lines.known:
         return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
-    allowed = allowed_error(signals, DERIVATIVES)
+    allowed = allowed_error(signals, SETTINGS.pair_derivatives_with_kinks)
     series = resolved(
         signals, lambda count: _correlators_by_kernels(signals, pairs, count), allowed, least
     )

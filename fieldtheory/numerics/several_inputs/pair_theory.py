@@ -9,6 +9,7 @@ from itertools import starmap
 
 import numpy as np
 
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width import vanishing_variances
@@ -18,7 +19,6 @@ from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (
-    DERIVATIVES,
     Truncated,
     allowed_error,
     correlators,
@@ -29,8 +29,6 @@ from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.pair_shift import shift_of_covariances
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
 
-# Relative error of Hermite series from which on sampled paths are better.
-SAMPLED = 1e-4
 # Arrays of the size of G11 that are held at once.
 _COPIES = 6
 
@@ -135,7 +133,11 @@ class PairTheory:
             slopes = correlators_by_kernels(theory.signals, others, series.orders if series else 0)
             left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
             slopes = slopes._replace(
-                left_out=(slopes.error > allowed_error(theory.signals, DERIVATIVES)) * left_out
+                left_out=(
+                    slopes.error
+                    > allowed_error(theory.signals, SETTINGS.pair_derivatives_with_kinks)
+                )
+                * left_out
             )
             parts = theory.layers, theory.gains, theory.signals
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
@@ -153,7 +155,7 @@ class PairTheory:
         """The estimate of S22/N of all layers and pairs, shape (n, L + 2, p, L + 2, p)."""
         self._require_memory()
         series = self.series
-        if series is None or series.error > SAMPLED:
+        if series is None or series.error > SETTINGS.sampled:
             return sampled_sources(self.layers, self.gains, self.signals)
         stack = [series.values]
         if series.error > allowed_error(self.signals):

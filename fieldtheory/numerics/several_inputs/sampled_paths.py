@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtri
 
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.several_inputs.feature_correlators import (
     exact_within_layers,
@@ -28,8 +29,8 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import packed_size
 
 # Independent replicates, and the fewest and most points of each as powers of two.
 REPLICATES, _FEWEST, _MOST = 8, 8, 20
-# Seconds of all points, and of a signal, an observable and a product of two at one point.
-_SECONDS, _COSTS = 40.0, (1e-7, 3e-8, 2e-10)
+# Multiplications that a signal, an observable and a product of two take at one point.
+_COSTS = 500.0, 150.0, 1.0
 # Numbers in one array.
 _TOGETHER = 1 << 21
 # Most dimensions of Sobol points; more are pseudorandom.
@@ -107,7 +108,7 @@ def sampled_sources(
     """
     size, p = len(signals.K), len(signals.pairs[0])
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
-    points = _SECONDS / REPLICATES / np.dot(_COSTS, sizes)
+    points = SETTINGS.path_operations / REPLICATES / np.dot(_COSTS, sizes)
     points = 1 << int(np.clip(np.log2(points), _FEWEST, _MOST))
     remainder = _Remainder(layers, gains, signals)
     products = np.zeros((REPLICATES, size * p, size * p))

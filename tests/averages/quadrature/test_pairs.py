@@ -10,11 +10,11 @@ from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import (
-    ORDERS,
     PairAverages,
     determinant,
     one_minus_correlation,
 )
+from fieldtheory.averages.settings import SETTINGS
 from tests.tables import crossed
 
 ERF = Function(erf, lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)))
@@ -77,7 +77,7 @@ def test_both_algorithms_agree(functions, c):
     second = functions[1] if sign > 0 else functions[1].reflected
     nested = NestedPanels(functions[0], second, 1e-12)
     for connected in (False, True):
-        series = Series(*functions, ORDERS[-1])(a, b, correlation, connected)
+        series = Series(*functions, SETTINGS.series_orders[-1])(a, b, correlation, connected)
         values, errors, _ = nested(a, b, np.full(2, 1 - abs(c)), np.array(means) * connected)
         allowed = 1e-12 * series[2]
         np.testing.assert_array_less(np.abs(series[0][0] - values[0]), allowed[0])

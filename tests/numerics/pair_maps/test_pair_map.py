@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.pair_maps import pair_map, pair_pieces, pair_recursions
 from tests.tables import crossed
@@ -190,10 +192,10 @@ def test_batch(count):
 
 
 @pytest.mark.parametrize("kind", ["one norm", "many norms"])
-@pytest.mark.parametrize("fewest", [pair_map._FEWEST, np.inf], ids=["map", "recursion"])
+@pytest.mark.parametrize("fewest", [SETTINGS.map_pairs, np.inf], ids=["map", "recursion"])
 def test_memory(kind, fewest, monkeypatch):
     """No array of all layers and pairs: that alone would be 42 matrices."""
-    monkeypatch.setattr(pair_map, "_FEWEST", fewest)
+    monkeypatch.setattr(pair_map, "SETTINGS", replace(SETTINGS, map_pairs=fewest))
     K0 = inputs(kind, 500)
     s = ft.solve(ft.ResidualNetwork(depth=40), K0)
     tracemalloc.start()

@@ -1,9 +1,12 @@
 """Correlators from sampled paths of a neuron, by z-scores against exact ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.several_inputs import pair_theory, sampled_paths
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
 from tests.numerics.pair_examples import THREE, network
@@ -58,7 +61,7 @@ def test_linear_networks_leave_nothing_to_sample():
 def test_they_are_taken_where_hermite_coefficients_fall_off_too_slowly(monkeypatch):
     exact = ft.solve(network("hard_tanh", 0.9, 2), THREE)
     assert not exact.G11_error.any() and not exact.mean_shift_error.any()
-    monkeypatch.setattr(pair_theory, "SAMPLED", 0.0)
+    monkeypatch.setattr(pair_theory, "SETTINGS", replace(SETTINGS, sampled=0.0))
     sampled = ft.solve(network("hard_tanh", 0.9, 2), THREE)
     for name in ("G11", "four_point", "mean_shift"):
         error = getattr(sampled, f"{name}_error")
