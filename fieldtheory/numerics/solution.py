@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.averages import routes
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -63,7 +65,7 @@ def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
     @wraps(compute)
     def checked(solution: Solution) -> np.ndarray:
         solution._require(compute.__name__)
-        with relative_tolerance(solution.rtol):
+        with relative_tolerance(solution.rtol), routes.recorded(solution.averages):
             return compute(solution)
 
     return cached_property(checked)
@@ -511,6 +513,11 @@ class Solution(Result):
 
     def _is_defined(self, field: Field) -> bool:
         return self._has_order(field) and super()._is_defined(field)
+
+    @cached_property
+    def averages(self) -> Counter[str]:
+        """How many averages each route has computed for the fields so far, see `explain`."""
+        return Counter()
 
     @cached_property
     def pair_theory(self) -> PairTheory:

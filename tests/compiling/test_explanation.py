@@ -1,10 +1,11 @@
 """The table of rules: the words belong to the decision that `lambdify` takes."""
 
+import numpy as np
 import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, routes
 from fieldtheory.compiling import translation
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
@@ -117,3 +118,27 @@ def test_public_name_and_errors():
         explain(ft.derive(depth=1))
     with pytest.raises(ValueError, match="must have a number for K inside"):
         explain(GaussianAverage(sp.tanh(K * x) ** 2, x, 1))
+
+
+def test_routes_of_a_solution():
+    """Each algorithm is there where it has to be, and counts what it computes."""
+    many = ft.input_kernel(
+        np.random.default_rng(0).normal(size=(40, 9)), ft.ResidualNetwork(depth=1)
+    )
+    strong = [[0.5, 0.4999], [0.4999, 0.5]]
+    for name, K0, fields, expected in (
+        ("erf", 0.5, ["G11"], {routes.CLOSED, routes.SERIES}),
+        ("tanh", 0.5, ["mean_shift"], {routes.PANELS, routes.FOURIER}),
+        ("softsign", 0.5, ["mean_shift"], {routes.PANELS, routes.NODES}),
+        ("softsign", strong, [], {routes.PANELS, routes.NESTED}),
+        ("relu", strong, [], {routes.CLOSED, routes.LINES}),
+        ("erf", many, ["output_kernel"], {routes.CLOSED, routes.MAP}),
+    ):
+        solution = ft.solve(ft.ResidualNetwork(depth=3, activation=name), K0)
+        assert str(explain(solution))
+        for field in fields:
+            _ = getattr(solution, field)
+        averages = explain(solution).averages
+        assert expected <= set(averages) <= set(routes.ROUTES), (name, averages)
+        assert all(name in str(explain(solution)) for name in averages)
+        assert explain(solution)._repr_html_().count("<tr>") == 1 + len(averages)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.nodes.float_forms import (
     angle_from_opposite,
     arcsine,
@@ -164,11 +165,13 @@ class Guarded:
         if all(isinstance(k, np.floating) for k in K):
             values, errors = self._split(K)
             if all(e <= LIMIT * abs(v) for v, e in zip(values, errors, strict=True)):
+                routes.record(routes.CLOSED, len(values))
                 return values
         K = tuple(np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K)))
         values, errors = self._at(K)
         pairs = zip(values, errors, strict=True)
         lost = [np.asarray(~(error <= LIMIT * np.abs(value))) for value, error in pairs]
+        routes.record(routes.CLOSED, np.size(lost) - np.count_nonzero(lost))
         if not any(map(np.any, lost)):
             return [value[()] for value in values]
         some = np.any(lost, axis=0) & np.all(np.isfinite(K), axis=0)

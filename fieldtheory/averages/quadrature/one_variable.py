@@ -16,6 +16,7 @@ from math import sqrt
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.averages.quadrature.panelled_functions import NEGLIGIBLE, WEIGHTS, Function
@@ -133,6 +134,7 @@ class Coefficients:
     def __call__(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), shape (m, order + 2), and their errors."""
         K = np.asarray(K, dtype=float)
+        routes.record(routes.PANELS, K.size)
         values, errors = self._direct(K)
         steady = (K > 0) & _is_steady(values)
         if steady.any() and self.order:

@@ -18,6 +18,7 @@ from collections import Counter
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
@@ -103,6 +104,7 @@ class PairTables:
             cell = self._cell(key, int(end - start), many)
             if cell is not None:
                 share = kappa[part] / (_farthest(key) or 1.0)
+                routes.record(routes.TABLES, end - start)
                 averages[:, some[part]] = _series(cell, x[0][:, part], x[1][:, part], share)
         averages[1] *= 2 / (P + E)
         return averages * np.where(t < 0, [[parity], [-parity]], 1) if parity else averages

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
@@ -120,6 +121,7 @@ class PairAverages:
                         axis=0
                     )
                 good = share <= _SHARE * rtol
+                routes.record(routes.SERIES, np.count_nonzero(good))
                 for row, new in zip((values, errors, sizes), estimates, strict=True):
                     row[:, some[good]] = new[:, good]
                 reached[some] = share
@@ -127,6 +129,7 @@ class PairAverages:
         for sign in (1, -1):
             some = left[np.where(c[left] < 0, -1, 1) == sign]
             if len(some):
+                routes.record(routes.NESTED, len(some))
                 estimates = self._nested(a[some], b[some], gap[some], sign, rtol)
                 values[:, some], errors[:, some], sizes[:, some] = estimates
         errors += _ROUNDING * sizes

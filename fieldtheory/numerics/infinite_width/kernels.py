@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -109,6 +110,7 @@ def homogeneous_averages(
     lines = network_functions(network).lines
     if lines is None or not (K > 0).all():
         return None
+    routes.record(routes.LINES, len(K) * K0.size)
     return averages_along(lines, layer_coefficients(network, 1, K.ndim - 2), K, K0, pairs)
 
 

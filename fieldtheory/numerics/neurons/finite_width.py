@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
@@ -121,6 +122,7 @@ class Neurons(NamedTuple):
             spectrum = self.spectrum(highest)
             rough = compute(self.resolved(spectrum, True, highest))
             layers = list(self.resolved(spectrum, False, highest))
+            routes.record(_called(spectrum), len(layers))
             result = compute(layers)
             scale = scales(result)
             change = np.abs(np.stack(result[: len(scale)]) - np.stack(rough[: len(scale)]))
@@ -138,7 +140,7 @@ class Neurons(NamedTuple):
 
 
 def _called(spectrum: Spectrum | None) -> str:
-    return "quadrature nodes" if spectrum is None else "Fourier series"
+    return routes.NODES if spectrum is None else routes.FOURIER
 
 
 def at_first_order(

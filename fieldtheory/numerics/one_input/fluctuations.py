@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.quadrature.mehler import natural_size
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.settings import SETTINGS
@@ -94,6 +95,7 @@ def _by_series(neurons: Neurons) -> np.ndarray | None:
     own = natural_size(values, 1)
     if not (errors[:, 1:-1].max(axis=1) <= _SHARE * allowed * np.sqrt(own)).all():
         return None
+    routes.record(routes.SERIES, own.size * (own.size + 1) // 2)
     n = np.arange(1, order + 1)
     if neurons.square.parity == 1:
         n = n[1::2]

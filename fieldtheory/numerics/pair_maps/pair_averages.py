@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.mehler import falls_off, largest_powers, left_out
 from fieldtheory.averages.quadrature.one_variable import Coefficients
@@ -205,6 +206,7 @@ class PairFunctions:
                 total += values
                 good &= converged
             averages[:, left[good]] = total[:, good]
+            routes.record(routes.SERIES, np.count_nonzero(good))
             left = left[~good]
         return left
 

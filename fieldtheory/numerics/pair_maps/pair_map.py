@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_pieces import PairMap, variances_of
@@ -177,6 +178,7 @@ class _Block:
                 left.append((*chosen, self.K0[chosen]))
                 waiting += len(chosen[0])
             values[:, a, b] = quantities
+            routes.record(routes.MAP, np.count_nonzero(~np.isnan(quantities[0])))
             if waiting > _LEFT:
                 self._through_layers(values, left)
                 left, waiting = [], 0

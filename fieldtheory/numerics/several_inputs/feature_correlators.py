@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.one_variable import Coefficients
@@ -125,7 +126,10 @@ def correlators(signals: Signals) -> Truncated | None:
         alone = resolved(two, lambda count: _correlators(two, count), allowed, longest=longest)
         fewest = alone.orders if alone else 0
     series = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
-    return series and _refined(signals, series)
+    if series is None:
+        return None
+    routes.record(routes.PAIRS, series.values.size)
+    return _refined(signals, series)
 
 
 def _refined(signals: Signals, series: Truncated) -> Truncated:
@@ -146,6 +150,7 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
         if len(set(four)) < 4 and (key in averages or len(averages) < SETTINGS.three_signals_count):
             if key not in averages:
                 averages[key] = _on_panels(signals, key)
+                routes.record(routes.THREE, 1)
             if not np.isnan(averages[key]):
                 values[place] = averages[key] - mean[k, row] * mean[l, column]
                 left_out[place] = 0.0

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtri
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.several_inputs.feature_correlators import (
@@ -110,6 +111,7 @@ def sampled_sources(
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
     points = SETTINGS.path_operations / REPLICATES / np.dot(_COSTS, sizes)
     points = 1 << int(np.clip(np.log2(points), _FEWEST, _MOST))
+    routes.record(routes.PATHS, sizes[1] ** 2)
     remainder = _Remainder(layers, gains, signals)
     products = np.zeros((REPLICATES, size * p, size * p))
     seeds = np.random.SeedSequence(seed).spawn(REPLICATES)
