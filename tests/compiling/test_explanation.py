@@ -135,7 +135,6 @@ def test_routes_of_a_solution():
         ("erf", many, ["output_kernel"], {routes.CLOSED, routes.MAP}),
     ):
         solution = ft.solve(ft.ResidualNetwork(depth=3, activation=name), K0)
-        assert str(explain(solution))
         for field in fields:
             _ = getattr(solution, field)
         averages = explain(solution).averages
