@@ -176,7 +176,7 @@ def _relative_variances(ensemble: DiffusionEnsemble) -> np.ndarray:
 
 
 def _neglected_depth(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
-    """What of the layers the theory leaves out."""
+    """Words for the part of the layers that the theory leaves out."""
     if solution.network.depth is None:
         return "finite depth"
     nonlinear = ensemble.network.activation.expression.diff(h).has(h)

@@ -94,7 +94,7 @@ class DiffusionEnsemble(DiffusionResult):
         return np.linspace(0.0, self.network.horizon, self.network.depth + 1)
 
     def distances(self, other: Any) -> OutputDistances:
-        """How far the law of the outputs is from that of another ensemble, or of the limit D → ∞.
+        """Distance of the law of the outputs from that of another ensemble, or of the limit D → ∞.
 
         Parameters
         ----------

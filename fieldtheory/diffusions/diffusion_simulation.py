@@ -252,7 +252,7 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
 
 
 def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-    """What `estimates` takes the moments of, of so many networks, and their outputs."""
+    """Samples of which `estimates` takes the moments, of ``size`` networks, and their outputs."""
     layers = _layers(run, generator, size)
     if run.only_outputs:
         layer = deque(layers, maxlen=1).pop()
@@ -275,17 +275,17 @@ def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Ite
     return layers_drawn(run.network, run.start, run.method, generator, size)
 
 
-def _over_neurons(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+def _over_neurons(displacements: np.ndarray) -> tuple[np.ndarray, ...]:
     """Means over the neurons of y, y_i y_j, y³ and y⁴, (n, P) or (n, p), of y (n, P, D)."""
-    width = moved.shape[-1]
-    squares = moved * moved
-    higher = (np.einsum("npd,npd->np", squares, y) / width for y in (moved, squares))
-    return moved.mean(axis=-1), products_of_pairs(moved), *higher
+    width = displacements.shape[-1]
+    squares = displacements * displacements
+    higher = (np.einsum("npd,npd->np", squares, y) / width for y in (displacements, squares))
+    return displacements.mean(axis=-1), products_of_pairs(displacements), *higher
 
 
-def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+def _of_each_neuron(displacements: np.ndarray) -> tuple[np.ndarray, ...]:
     """The same of every neuron, (n, D, P) or (n, D, p)."""
-    y = moved.swapaxes(-1, -2)
+    y = displacements.swapaxes(-1, -2)
     i, j = np.triu_indices(y.shape[-1])
     return y, y[..., i] * y[..., j], y**3, y**4
 

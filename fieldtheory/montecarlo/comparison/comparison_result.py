@@ -287,7 +287,7 @@ def _with_none(name: str, values: np.ndarray) -> list[Any]:
 
 
 def _entries(head: tuple[str, str, int], part: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What both kinds of compared fields have, of the columns of one of them."""
+    """Arguments that both kinds of compared fields take, from the columns of one of them."""
     index = {name: part[name] for name in _COUNTS if (part[name] >= 0).all()}
     if "time" in part and not np.isnan(part["time"]).any():
         index["time"] = part["time"]

@@ -99,7 +99,7 @@ def linear_networks(
 
 
 class _Layers:
-    """What the recursions over the layers need: gains, second derivatives and means."""
+    """Gains, second derivatives and means, for the recursions over the layers."""
 
     def __init__(self, network: LayeredNetwork, theory: PairTheory, own: np.ndarray) -> None:
         signals, gains = theory.signals, theory.gains
