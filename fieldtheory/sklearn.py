@@ -34,11 +34,11 @@ class _OfNetwork:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
-        found = super().get_params(deep=False)  # type: ignore[misc]
+        parameters = super().get_params(deep=False)  # type: ignore[misc]
         if deep and isinstance(self.network, LayeredNetwork):
             network = self.network
-            found |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
-        return found
+            parameters |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
+        return parameters
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by the names that `get_params` gives them; ValueError for others."""
@@ -53,11 +53,11 @@ class _OfNetwork:
                 raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
             changes[parameter] = value
         if changes:
-            known = _given(self.network)
+            current = _given(self.network)
             try:
-                self.network = known.replace(**changes)
+                self.network = current.replace(**changes)
             except TypeError as error:
-                if set(changes) <= {f.name for f in fields(known)}:
+                if set(changes) <= {f.name for f in fields(current)}:
                     raise
                 raise ValueError(f"of the network, {error}") from None
         return self
@@ -193,9 +193,9 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         if self.order:
             if return_cov:
                 raise ValueError("return_cov is of order 0: order 1 has variances alone")
-            found, new = self._finite(X), slice(len(self.posterior_.X), None)
-            mean = self._mean(found.mean[new])
-            deviation = self._scale * np.sqrt(np.maximum(found.variance[new], 0.0))
+            finite, new = self._finite(X), slice(len(self.posterior_.X), None)
+            mean = self._mean(finite.mean[new])
+            deviation = self._scale * np.sqrt(np.maximum(finite.variance[new], 0.0))
             return (mean, deviation) if return_std else mean
         if return_std:
             mean, variance = self.posterior_.mean_and_variance(X)
@@ -213,10 +213,10 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     def _finite(self, X: np.ndarray | None) -> inference.NetworkPosterior:
         """The posterior to order 1/N, with X as test inputs."""
         check_is_fitted(self)
-        known = self.posterior_
-        noise = known.noise_variance + known.jitter
+        wide = self.posterior_
+        noise = wide.noise_variance + wide.jitter
         return inference.posterior(
-            _given(self.network), Y=known.y, noise_variance=noise, X=known.X, X_test=X
+            _given(self.network), Y=wide.y, noise_variance=noise, X=wide.X, X_test=X
         )
 
     def _mean(self, normalised: np.ndarray) -> np.ndarray:
@@ -419,7 +419,7 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     @property
     def _names(self) -> Sequence[str]:
-        """What is optimised: ``free``, or what can be."""
+        """Names of the optimised arguments: ``free``, or all that can be."""
         if self.free is not None:
             return self.free
         network = _given(self.network)

@@ -125,14 +125,14 @@ def quantity(name: str, value: Any, allowed: Iterable[str]) -> str:
     >>> quantity("of", "χ^out", ["kernels", "output_response"])
     'output_response'
     """
-    known = tuple(allowed)
+    names = tuple(allowed)
     if not isinstance(value, str):
-        return choice(name, value, known)
+        return choice(name, value, names)
     plain = value.strip().lower().translate(_PLAIN).replace("^", "_")
     plain = f"({plain})" if plain.isdigit() else plain
-    spelled = {word.lower(): word for word in known}
+    spelled = {word.lower(): word for word in names}
     words = (plain, *(word.lower() for word in _NAMES_OF_QUANTITIES.get(plain, ())))
-    return choice(name, next((spelled[w] for w in words if w in spelled), value), known)
+    return choice(name, next((spelled[w] for w in words if w in spelled), value), names)
 
 
 _PLAIN = str.maketrans({" ": "_", "-": "_", "η": "eta", "χ": "chi", "θ": "theta"})

@@ -239,16 +239,16 @@ def posterior(
     if not order:
         return _result(solution, law, None, *settings)
     first = _corrections(solution, law, samples, seed, progress)
-    corrected = _result(solution, law, first, *settings)
-    if corrected.expansion_ratio > _LARGE:
+    result = _result(solution, law, first, *settings)
+    if result.expansion_ratio > _LARGE:
         warnings.warn(
-            f"terms of order 1/N are {float(corrected.expansion_ratio):.2g} of what they correct, for "
+            f"terms of order 1/N are {float(result.expansion_ratio):.2g} of what they correct, for "
             f"{len(labels)} labels at width {network.width}: the expansion holds for wider "
             "networks, fewer labels or more noise",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-    return corrected
+    return result
 
 
 def _input_kernel(network: LayeredNetwork, K0: Any, X: Any, X_test: Any) -> Any:

@@ -42,7 +42,7 @@ class Picture(NamedTuple):
 
 
 def picture(graph: Any) -> Picture:
-    """Where the points and lines of a diagram are drawn.
+    """Places of the points and lines of a diagram.
 
     Parameters
     ----------

@@ -347,7 +347,7 @@ def _stacked(name: str, values: list[Any], depth: int) -> np.ndarray:
 
 
 def _batched(network: LayeredNetwork) -> tuple[str, ...]:
-    """What `solve` takes as batch axes."""
+    """Names of the parameters that `solve` takes as batch axes."""
     return (*network.layer_parameters, _KERNEL)
 
 
