@@ -53,7 +53,7 @@ class _OfNetwork:
                 raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
             changes[parameter] = value
         if changes:
-            current = _given(self.network)
+            current = _network_of(self.network)
             try:
                 self.network = current.replace(**changes)
             except TypeError as error:
@@ -65,7 +65,7 @@ class _OfNetwork:
 
 def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
     """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
-    return inference.kernel(_given(network), _chosen(quantity))
+    return inference.kernel(_network_of(network), _chosen(quantity))
 
 
 def _chosen(quantity: str) -> str:
@@ -216,7 +216,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         wide = self.posterior_
         noise = wide.noise_variance + wide.jitter
         return inference.posterior(
-            _given(self.network), Y=wide.y, noise_variance=noise, X=wide.X, X_test=X
+            _network_of(self.network), Y=wide.y, noise_variance=noise, X=wide.X, X_test=X
         )
 
     def _mean(self, normalised: np.ndarray) -> np.ndarray:
@@ -378,12 +378,12 @@ class NetworkKernel(_OfNetwork, Kernel):
     @property
     def theta(self) -> np.ndarray:
         """The logarithms of the free parameters."""
-        return np.log([_positive(_given(self.network), name) for name in self._names])
+        return np.log([_positive(_network_of(self.network), name) for name in self._names])
 
     @theta.setter
     def theta(self, theta: np.ndarray) -> None:
         values = dict(zip(self._names, map(float, np.exp(theta)), strict=True))
-        self.network = _given(self.network).replace(**values)
+        self.network = _network_of(self.network).replace(**values)
 
     @property
     def bounds(self) -> np.ndarray:
@@ -398,7 +398,7 @@ class NetworkKernel(_OfNetwork, Kernel):
         if Y is not None:
             raise ValueError("Gradient can only be evaluated when Y is None.")
         slopes = [
-            _positive(_given(self.network), name) * function.derivative(name, X)
+            _positive(_network_of(self.network), name) * function.derivative(name, X)
             for name in self._names
         ]
         matrix = function(X)
@@ -413,7 +413,7 @@ class NetworkKernel(_OfNetwork, Kernel):
         return False
 
     def __repr__(self) -> str:
-        net = _given(self.network)
+        net = _network_of(self.network)
         values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self._names)
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
 
@@ -422,11 +422,11 @@ class NetworkKernel(_OfNetwork, Kernel):
         """Names of the optimised arguments: ``free``, or all that can be."""
         if self.free is not None:
             return self.free
-        network = _given(self.network)
+        network = _network_of(self.network)
         return [name for name in _USUAL if _is_positive(getattr(network, name, None))]
 
 
-def _given(network: Any) -> LayeredNetwork:
+def _network_of(network: Any) -> LayeredNetwork:
     return ResidualNetwork(depth=10) if network is None else checked_network(network)
 
 

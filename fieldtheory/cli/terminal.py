@@ -51,7 +51,7 @@ class Commands(TyperGroup):
             # Usage errors, of a class that typer keeps to itself.
             if not hasattr(error, "format_message"):
                 raise
-            code = _refuse(_meant(error) or _named(error) or error.format_message())
+            code = _refuse(_similar_option(error) or _named(error) or error.format_message())
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
@@ -111,7 +111,7 @@ def _ascii(sign: str) -> str:
     return f"^{plain}" if "SUPERSCRIPT" in name and plain else plain or "?"
 
 
-def _meant(error: Any) -> str:
+def _similar_option(error: Any) -> str:
     """The line for an option that names a parameter otherwise; empty for other errors."""
     name, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if name is None or context is None:

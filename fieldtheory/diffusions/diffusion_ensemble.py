@@ -20,7 +20,7 @@ from fieldtheory.plotting.depth_profiles import draw_profiles
 
 # The fields with a standard error.
 ESTIMATED = {
-    name: replace(field, shown="always", error=True) for name, field in DIFFUSION_FIELDS.items()
+    name: replace(field, written="always", error=True) for name, field in DIFFUSION_FIELDS.items()
 }
 
 
@@ -126,7 +126,7 @@ class DiffusionEnsemble(DiffusionResult):
         if not all(hasattr(other, name) for name in ("network", "inputs", "mean", "covariance")):
             raise TypeError(
                 "other must be a DiffusionEnsemble or a DiffusionSolution, got "
-                f"{validation.shown(other)}"
+                f"{validation.excerpt(other)}"
             )
         if not np.array_equal(other.inputs, self.inputs):
             raise ValueError(f"other must have the inputs {self.inputs}, got {other.inputs}")

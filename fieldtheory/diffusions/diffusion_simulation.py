@@ -207,7 +207,7 @@ def checked_run(
 ) -> DiffusionRun:
     """The run of the arguments of `simulate_diffusion`, or an error that names the wrong one."""
     if not isinstance(network, DiffusionNetwork):
-        raise TypeError(f"network must be a DiffusionNetwork, got {validation.shown(network)}")
+        raise TypeError(f"network must be a DiffusionNetwork, got {validation.excerpt(network)}")
     if network.depth is None:
         raise ValueError(
             "network must have a finite depth, the number of layers or of steps, got depth=None"
@@ -256,17 +256,19 @@ def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict
     layers = _layers(run, generator, size)
     if run.only_outputs:
         layer = deque(layers, maxlen=1).pop()
-        return {"outputs": first_of_each(run.start + layer.moved, run.only_outputs)}
+        return {"outputs": first_of_each(run.start + layer.displacements, run.only_outputs)}
     moments = _of_each_neuron if run.neurons > 1 else _over_neurons
     names = ("first", "second", "third", "fourth")
     powers_of: dict[str, np.ndarray] = {}
     for layer in layers:
-        values = dict(zip(names, moments(layer.moved), strict=True), gram=packed(layer.gram))
+        values = dict(
+            zip(names, moments(layer.displacements), strict=True), gram=packed(layer.gram)
+        )
         for name, array in values.items():
             if name not in powers_of:
                 powers_of[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
             powers_of[name][:, layer.number] = array
-    return powers_of | {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
+    return powers_of | {"outputs": run.start[:, 0] + layer.displacements[:, :, 0]}
 
 
 def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Iterator[Layer]:

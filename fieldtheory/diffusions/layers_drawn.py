@@ -37,7 +37,7 @@ class Layer(NamedTuple):
     """
 
     number: int
-    moved: np.ndarray
+    displacements: np.ndarray
     gram: np.ndarray
 
 

@@ -234,7 +234,7 @@ def posterior(
     elif (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
         samples = SAMPLES
     solution = solve(network, kernel)
-    law = Regression.given(solution.residual_kernels[-1], labels, noise)
+    law = Regression.from_labels(solution.residual_kernels[-1], labels, noise)
     settings = labels, noise, int(order), samples if order else None, seed
     if not order:
         return _result(solution, law, None, *settings)

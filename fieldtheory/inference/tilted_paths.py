@@ -81,7 +81,7 @@ class Neuron(NamedTuple):
                 total += a * np.einsum("in,in->n", f, tilt @ f)
         return total
 
-    def moved(
+    def next_paths(
         self, x: np.ndarray, roots: Sequence[np.ndarray], tilts: np.ndarray, rng: Any
     ) -> np.ndarray:
         """One move of every path by elliptical slice sampling."""
@@ -170,7 +170,7 @@ def sampled(
         tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
-        x = neuron.moved(x, roots, used, rng)
+        x = neuron.next_paths(x, roots, used, rng)
         kernels, answers = neuron.averages(x, roots, inverses, used)
         if step >= DISCARDED:
             along = np.sum(u * (C[-1, :P, :P] @ u))

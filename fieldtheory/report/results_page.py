@@ -329,7 +329,7 @@ def _simulation(findings: Findings, pictures: dict[str, Path]) -> list[Any]:
                 f"of width {comparison.widths[-1]}, drawn at random, for the same typical sample. "
                 "Extrapolated over both widths they test the theory; those of the first show how "
                 "far it describes this width.",
-                *comparison.answers,
+                *comparison.sentences,
             ]
         ),
         _picture(

@@ -97,15 +97,15 @@ def response(rates: tuple[sp.Expr, ...]) -> Response:
     def along(expression: sp.Expr) -> sp.Expr:
         return _along(expression, field)
 
-    def moved(expression: sp.Expr) -> sp.Expr:
+    def variation(expression: sp.Expr) -> sp.Expr:
         return sum(sp.diff(expression, y) * z for y, z in zip(_STATE, _CHANGE, strict=True))
 
     # E = ∂r/∂r_0 takes Euler steps too.
     modified = modified_flow([*field, gain * _GROWTH], [*_STATE, _GROWTH])
     corrections = [sp.diff(rate, STEP) for rate in modified]
-    changes = [moved(v) + c for v, c in zip(field, corrections, strict=False)]
-    loss = moved(gain) + sp.expand(corrections[-1] / _GROWTH)
-    change = moved(height)
+    changes = [variation(v) + c for v, c in zip(field, corrections, strict=False)]
+    loss = variation(gain) + sp.expand(corrections[-1] / _GROWTH)
+    change = variation(height)
     slopes = [sp.diff(change, z) * rate for z, rate in zip(_CHANGE, changes, strict=True)]
     return Response(
         rates=list(rates),

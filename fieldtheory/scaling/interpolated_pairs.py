@@ -173,7 +173,9 @@ def _in_box(
     if min(box.sizes) > 1 and not _smooth_along_edges(optima, box, size):
         return None, None
     some = np.unique(np.linspace(0, places.shape[1] - 1, _COMPARED).astype(int))
-    optima_of_points = _found(optima, np.concatenate([box.grid(), places[:, some]], axis=1), size)
+    optima_of_points = _optima_at(
+        optima, np.concatenate([box.grid(), places[:, some]], axis=1), size
+    )
     if optima_of_points is None:
         return None, None
     at_nodes, exact = optima_of_points[:, : box.count], optima_of_points[:, box.count :]
@@ -203,7 +205,7 @@ def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:
     first, second = np.array([[0, 0, 1], [0, 1, 1]])
     ends, grid = np.stack([box.low, box.high]), box.grid()[2, : box.sizes[2]]
     edges = np.repeat([ends[first, 0], ends[second, 1]], len(grid), axis=1)
-    along_edges = _found(optima, np.concatenate([edges, np.tile(grid, len(first))[None]]), size)
+    along_edges = _optima_at(optima, np.concatenate([edges, np.tile(grid, len(first))[None]]), size)
     if along_edges is None:
         return False
     values = along_edges.reshape(-1, len(grid))
@@ -211,7 +213,7 @@ def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:
     return bool((last <= _ABOUT * values.min(axis=1)).all())
 
 
-def _found(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
+def _optima_at(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
     """ρ* (n, m) at points (3, m); None where one of them, which need not be pairs, has none."""
     parts = np.array_split(places, math.ceil(places.shape[1] / size), axis=1)
     try:

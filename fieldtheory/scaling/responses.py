@@ -150,7 +150,7 @@ class _Joint:
         Of signals, and of those whose gains count.
     pairs : ndarray of int, shape (2, m)
         The signals of each pair.
-    apart : bool
+    separate_gains : bool
         Whether gains are found apart from the averages where they have closed forms.
     """
 
@@ -158,13 +158,17 @@ class _Joint:
     count: int
     responding: int
     pairs: np.ndarray
-    apart: bool
+    separate_gains: bool
 
     @cached_property
     def closed(self) -> bool:
         """Whether gains are formulas of their own, that many layers are put in at once."""
         averages = self.averages
-        return self.apart and averages.closed_moment and (not self.pairs.size or averages.closed)
+        return (
+            self.separate_gains
+            and averages.closed_moment
+            and (not self.pairs.size or averages.closed)
+        )
 
     def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
         """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""

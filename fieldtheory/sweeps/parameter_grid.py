@@ -209,7 +209,7 @@ def _values(network: LayeredNetwork, name: str, given: Any) -> list[Any]:
     names = [_KERNEL, *(f.name for f in fields(network))]
     if name not in names:
         raise ValueError(
-            f"over must have keys among {', '.join(names)}, got {name!r}{_meant(name, names)}"
+            f"over must have keys among {', '.join(names)}, got {name!r}{_suggestion(name, names)}"
         )
     try:
         plain = [] if isinstance(given, str) else list(given)
@@ -251,7 +251,7 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
         raise ValueError(f"of must not have {name}, which needs solve(..., order={field.loops})")
 
 
-def _meant(name: Any, known: Sequence[str]) -> str:
+def _suggestion(name: Any, known: Sequence[str]) -> str:
     suggestion = hint(str(name), known)
     return f": did you mean {suggestion}?" if suggestion else ""
 

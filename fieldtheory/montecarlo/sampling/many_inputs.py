@@ -212,7 +212,7 @@ def covariance_batches(
     batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
         batches = chunks.with_progress(batches, count, "covariance_with")
-    unsampled = propagated(skips, theory.gains, weighted.known())
+    unsampled = propagated(skips, theory.gains, weighted.low_orders())
     estimates = np.array(
         [propagated(skips, theory.gains, source) + unsampled for source in batches]
     )
@@ -257,7 +257,7 @@ class _Weighted:
                 self.slopes = a * mean_slopes(theory.signals)
         self.vector = 2 * (self.weights * self.slopes).sum(axis=2)
 
-    def known(self) -> np.ndarray:
+    def low_orders(self) -> np.ndarray:
         """The correlators of the parts of first and second order, shape (L + 2, p)."""
         size = len(self.K)
         correlators = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
@@ -282,7 +282,7 @@ class _Weighted:
         linear = self.slopes[k] * z[:, None]
         source = packed_pairs(linear + linear.T)
         if self.taken_apart:
-            source = source + self.gains.moved(k + 1, packed_pairs(products))
+            source = source + self.gains.kernel_change(k + 1, packed_pairs(products))
         return np.asarray(source)
 
     def sampled(self, size: int, seed: int, number: int) -> np.ndarray:

@@ -122,7 +122,7 @@ def correlators(signals: Signals) -> Truncated | None:
     None where φ has kinks and the orders it takes need more than a minute.
     """
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return _exact(piecewise_linear.correlators(signals, lines))
     turned = len(signals.K) * len(signals.pairs[0]) ** 2 * _TURNED
     longest = np.inf if signals.smooth else (_LONGEST / turned) ** 0.4
@@ -221,7 +221,7 @@ def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
     signals = Signals.of(network, K[None], K[None])
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return piecewise_linear.correlators(signals, lines)[0, :, 0]
     return _correlators(signals, _COUNTS[-2]).values[0, :, 0]
 
@@ -415,7 +415,7 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
         Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
     """
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
     allowed = allowed_error(signals, DERIVATIVES)
     series = resolved(
