@@ -25,7 +25,7 @@ def given_kernel(
     ----------
     K0 : str
         The kernel that is typed, taken without data; then there are no words.
-    found : Dataset, optional
+    dataset : Dataset, optional
         The samples, see `chosen`.
     scale : str, optional
         The variance that every sample is rescaled to, 0.05 if left out, or ``none``: then K0 is

@@ -61,7 +61,7 @@ class FeatureAverages:
 
         Parameters
         ----------
-        given : Neurons
+        neurons : Neurons
             The different means.
         covariance : ndarray, shape (P, P)
 

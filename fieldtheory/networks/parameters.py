@@ -110,14 +110,14 @@ _SPELT = str.maketrans(
 _DEVIATION = re.compile("s(?:igma)?(in|out)?([wb])(?:read)?(in|out)?")
 
 
-def unknown_argument(name: str, known: Collection[str]) -> str:
+def unknown_argument(name: str, names: Collection[str]) -> str:
     """The words for an argument that a function or network does not have.
 
     Parameters
     ----------
     name : str
         As it was typed.
-    known : collection of str
+    names : collection of str
         The arguments that there are.
 
     Examples
@@ -128,25 +128,25 @@ def unknown_argument(name: str, known: Collection[str]) -> str:
     "unknown argument 'rho': branch_scale (ρ) is a parameter of the network, not given here"
     """
     head = f"unknown argument {name!r}"
-    if suggestion := hint(name, known):
+    if suggestion := hint(name, names):
         return f"{head}: did you mean {suggestion}?"
     for other in _candidates(name):
         if other in PARAMETERS:
             return f"{head}: {_with_symbol(other)} is a parameter of the network, not given here"
         return f"{head}: {other} is {_ARGUMENTS[other][0]}"
-    return f"{head}, known are {', '.join(known)}"
+    return f"{head}, known are {', '.join(names)}"
 
 
-def hint(name: str, known: Collection[str]) -> str:
-    """The known name that was most likely meant, with its symbol; empty if there is none.
+def hint(name: str, names: Collection[str]) -> str:
+    """The name that was most likely meant, with its symbol; empty if there is none.
 
     Examples
     --------
     >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
     ('weight_variance (σ_w²)', 'width (N)', '')
     """
-    candidates = [other for other in _candidates(name) if other in known]
-    candidates += difflib.get_close_matches(name, list(known), 1, 0.7)
+    candidates = [other for other in _candidates(name) if other in names]
+    candidates += difflib.get_close_matches(name, list(names), 1, 0.7)
     return _with_symbol(candidates[0]) if candidates else ""
 
 

@@ -49,7 +49,7 @@ def write(
     Parameters
     ----------
     path : Path
-    found : Findings
+    findings : Findings
     formulas : dict of str to str
         LaTeX for any layer by name.
     scaling : sequence of dict

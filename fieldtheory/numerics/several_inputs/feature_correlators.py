@@ -240,7 +240,7 @@ def given_layer(
 
     Returns
     -------
-    given : ndarray, shape (layers, pairs, orders)
+    conditional : ndarray, shape (layers, pairs, orders)
     tail : ndarray, shape (layers, pairs)
         About what a sum over all orders has beyond the last quarter of them, relative to that.
     """
