@@ -30,9 +30,9 @@ class ExactFloat(float):
 
     def __new__(cls, exact: Fraction) -> ExactFloat:
         """The float nearest to a fraction."""
-        found = super().__new__(cls, exact)
-        found.exact = exact
-        return found
+        rounded = super().__new__(cls, exact)
+        rounded.exact = exact
+        return rounded
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactFloat, (self.exact,)
@@ -78,16 +78,16 @@ def number(value: Any) -> Any:
         return value if isinstance(value, ExactFloat | bool) else float(value)
     try:
         if isinstance(value, str | Decimal):
-            found = Fraction(value)
+            exact = Fraction(value)
         elif isinstance(value, Rational):
-            found = Fraction(int(value.numerator), int(value.denominator))
+            exact = Fraction(int(value.numerator), int(value.denominator))
         elif isinstance(value, Real) and hasattr(value, "_mpf_") and isfinite(value):
-            found = Fraction(*map(int, to_rational(value._mpf_)))
+            exact = Fraction(*map(int, to_rational(value._mpf_)))
         else:
             return float(value) if isinstance(value, Real) else value
     except (ValueError, ZeroDivisionError, OverflowError):
         return value
-    return float(found) if found == float(found) else ExactFloat(found)
+    return float(exact) if exact == float(exact) else ExactFloat(exact)
 
 
 def numbers(value: Any) -> Any:

@@ -34,11 +34,11 @@ class _OfNetwork:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
-        found = super().get_params(deep=False)  # type: ignore[misc]
+        parameters = super().get_params(deep=False)  # type: ignore[misc]
         if deep and isinstance(self.network, LayeredNetwork):
             network = self.network
-            found |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
-        return found
+            parameters |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
+        return parameters
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by the names that `get_params` gives them; ValueError for others."""
@@ -53,11 +53,11 @@ class _OfNetwork:
                 raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
             changes[parameter] = value
         if changes:
-            known = _given(self.network)
+            current = _network_of(self.network)
             try:
-                self.network = known.replace(**changes)
+                self.network = current.replace(**changes)
             except TypeError as error:
-                if set(changes) <= {f.name for f in fields(known)}:
+                if set(changes) <= {f.name for f in fields(current)}:
                     raise
                 raise ValueError(f"of the network, {error}") from None
         return self
@@ -65,7 +65,7 @@ class _OfNetwork:
 
 def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
     """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
-    return inference.kernel(_given(network), _chosen(quantity))
+    return inference.kernel(_network_of(network), _chosen(quantity))
 
 
 def _chosen(quantity: str) -> str:
@@ -193,9 +193,9 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         if self.order:
             if return_cov:
                 raise ValueError("return_cov is of order 0: order 1 has variances alone")
-            found, new = self._finite(X), slice(len(self.posterior_.X), None)
-            mean = self._mean(found.mean[new])
-            deviation = self._scale * np.sqrt(np.maximum(found.variance[new], 0.0))
+            finite, new = self._finite(X), slice(len(self.posterior_.X), None)
+            mean = self._mean(finite.mean[new])
+            deviation = self._scale * np.sqrt(np.maximum(finite.variance[new], 0.0))
             return (mean, deviation) if return_std else mean
         if return_std:
             mean, variance = self.posterior_.mean_and_variance(X)
@@ -213,10 +213,10 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     def _finite(self, X: np.ndarray | None) -> inference.NetworkPosterior:
         """The posterior to order 1/N, with X as test inputs."""
         check_is_fitted(self)
-        known = self.posterior_
-        noise = known.noise_variance + known.jitter
+        wide = self.posterior_
+        noise = wide.noise_variance + wide.jitter
         return inference.posterior(
-            _given(self.network), Y=known.y, noise_variance=noise, X=known.X, X_test=X
+            _network_of(self.network), Y=wide.y, noise_variance=noise, X=wide.X, X_test=X
         )
 
     def _mean(self, normalised: np.ndarray) -> np.ndarray:
@@ -378,12 +378,12 @@ class NetworkKernel(_OfNetwork, Kernel):
     @property
     def theta(self) -> np.ndarray:
         """The logarithms of the free parameters."""
-        return np.log([_positive(_given(self.network), name) for name in self._names])
+        return np.log([_positive(_network_of(self.network), name) for name in self._names])
 
     @theta.setter
     def theta(self, theta: np.ndarray) -> None:
         values = dict(zip(self._names, map(float, np.exp(theta)), strict=True))
-        self.network = _given(self.network).replace(**values)
+        self.network = _network_of(self.network).replace(**values)
 
     @property
     def bounds(self) -> np.ndarray:
@@ -398,7 +398,7 @@ class NetworkKernel(_OfNetwork, Kernel):
         if Y is not None:
             raise ValueError("Gradient can only be evaluated when Y is None.")
         slopes = [
-            _positive(_given(self.network), name) * function.derivative(name, X)
+            _positive(_network_of(self.network), name) * function.derivative(name, X)
             for name in self._names
         ]
         matrix = function(X)
@@ -413,20 +413,20 @@ class NetworkKernel(_OfNetwork, Kernel):
         return False
 
     def __repr__(self) -> str:
-        net = _given(self.network)
+        net = _network_of(self.network)
         values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self._names)
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
 
     @property
     def _names(self) -> Sequence[str]:
-        """What is optimised: ``free``, or what can be."""
+        """Names of the optimised arguments: ``free``, or all that can be."""
         if self.free is not None:
             return self.free
-        network = _given(self.network)
+        network = _network_of(self.network)
         return [name for name in _USUAL if _is_positive(getattr(network, name, None))]
 
 
-def _given(network: Any) -> LayeredNetwork:
+def _network_of(network: Any) -> LayeredNetwork:
     return ResidualNetwork(depth=10) if network is None else checked_network(network)
 
 

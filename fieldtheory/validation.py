@@ -16,12 +16,12 @@ from fieldtheory.exact_numbers import ExactFloat, number, numbers
 _LONGEST = 80
 
 
-def shown(value: Any) -> str:
+def excerpt(value: Any) -> str:
     """A value as a message shows it, in one line.
 
     Examples
     --------
-    >>> shown(np.zeros((2, 2))), shown("x" * 200)[-2:]
+    >>> excerpt(np.zeros((2, 2))), excerpt("x" * 200)[-2:]
     ('array([[0., 0.], [0., 0.]])', 'x…')
     """
     return shortened(" ".join(repr(value).split()))
@@ -125,14 +125,14 @@ def quantity(name: str, value: Any, allowed: Iterable[str]) -> str:
     >>> quantity("of", "χ^out", ["kernels", "output_response"])
     'output_response'
     """
-    known = tuple(allowed)
+    names = tuple(allowed)
     if not isinstance(value, str):
-        return choice(name, value, known)
+        return choice(name, value, names)
     plain = value.strip().lower().translate(_PLAIN).replace("^", "_")
     plain = f"({plain})" if plain.isdigit() else plain
-    spelled = {word.lower(): word for word in known}
+    spelled = {word.lower(): word for word in names}
     words = (plain, *(word.lower() for word in _NAMES_OF_QUANTITIES.get(plain, ())))
-    return choice(name, next((spelled[w] for w in words if w in spelled), value), known)
+    return choice(name, next((spelled[w] for w in words if w in spelled), value), names)
 
 
 _PLAIN = str.maketrans({" ": "_", "-": "_", "η": "eta", "χ": "chi", "θ": "theta"})
@@ -171,7 +171,7 @@ def finite_array(name: str, value: Any) -> np.ndarray:
         array = array.astype(float)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be a real number or an array of them, got {shown(value)}"
+            f"{name} must be a real number or an array of them, got {excerpt(value)}"
         ) from None
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")

@@ -28,7 +28,7 @@ SCRIPT = runpy.run_path(str(next(FOLDER.rglob("optimal_scaling.py"))))
 
 def recomputed(name, depths):
     """The rows of a table of the page and those that the package gives."""
-    head, rule, *rows = SCRIPT["shown"](PAGE, name)
+    head, rule, *rows = SCRIPT["table_rows"](PAGE, name)
     by_depth = {int(row.split("|")[1]): row for row in rows}
     assert tuple(by_depth) == SCRIPT["DEPTHS"]
     return [head, rule, *(by_depth[depth] for depth in depths)], SCRIPT["TABLES"][name](depths)
@@ -36,15 +36,15 @@ def recomputed(name, depths):
 
 @pytest.mark.parametrize("name", SCRIPT["TABLES"])
 def test_tables_of_optima_are_up_to_date(name):
-    shown, new = recomputed(name, [depth for depth in SCRIPT["DEPTHS"] if depth <= 10])
-    assert shown == new
+    printed, new = recomputed(name, [depth for depth in SCRIPT["DEPTHS"] if depth <= 10])
+    assert printed == new
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPT["TABLES"])
 def test_tables_of_optima_are_up_to_date_at_all_depths(name):
-    shown, new = recomputed(name, SCRIPT["DEPTHS"])
-    assert shown == new
+    printed, new = recomputed(name, SCRIPT["DEPTHS"])
+    assert printed == new
 
 
 def errors(K0, depths, method, **parameters):

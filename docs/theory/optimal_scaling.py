@@ -58,7 +58,7 @@ def _entry(values: np.ndarray) -> np.ndarray:
 TABLES = {"variance": variance_table, "covariance": covariance_table}
 
 
-def shown(text: str, name: str) -> list[str]:
+def table_rows(text: str, name: str) -> list[str]:
     """The rows of a table of the page."""
     return _marked(name).search(text)[2].splitlines()
 

@@ -67,7 +67,7 @@ def choose(node: AverageNode) -> Rule:
     'Mehler series or nested panels'
     """
     variables = tuple(node.variables)
-    if isinstance(node, ConnectedCorrelator) and (parts := apart(node)) is not None:
+    if isinstance(node, ConnectedCorrelator) and (parts := two_factors(node)) is not None:
         F, G, x, y = parts
         pair = _pair(_function(F, x), _function(G, y), connected=True)
         function = pair if len(variables) == 2 else lambda K: pair(K, K, K)
@@ -92,7 +92,7 @@ def choose(node: AverageNode) -> Rule:
     return Rule(name, _REASONS[name], cumulant)
 
 
-def apart(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
+def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
     """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes.
 
     One shared variable counts as two equal ones.

@@ -56,7 +56,7 @@ def drawing(block: Any, reset: Any = None) -> Draw:
         if reset is not None:
             raise ValueError("reset is for a block that is a torch module; a callable draws anew")
         if not callable(block):
-            raise TypeError(f"{_FORM}, got {validation.shown(block)}")
+            raise TypeError(f"{_FORM}, got {validation.excerpt(block)}")
         _require_arguments("block", block, "width", "rng")
         draw = block
 
@@ -80,7 +80,9 @@ def drawing(block: Any, reset: Any = None) -> Draw:
             has_warned = has_warned or _warned_of_training(module)
             drawn_block = _as_function(module, _torch_seed(rng))
         if not callable(drawn_block):
-            raise TypeError(f"{_FORM}; block(width, rng) returned {validation.shown(drawn_block)}")
+            raise TypeError(
+                f"{_FORM}; block(width, rng) returned {validation.excerpt(drawn_block)}"
+            )
         return _checked(drawn_block), module
 
     return drawn
@@ -109,7 +111,7 @@ def _checked(apply: Callable[[Any], Any]) -> Apply:
                 f"block failed on a signal of shape {z.shape}: {_reason(error)}"
             ) from error
         if values.dtype.kind not in "fiub":
-            raise TypeError(f"block must return real numbers, got {validation.shown(values)}")
+            raise TypeError(f"block must return real numbers, got {validation.excerpt(values)}")
         if values.dtype == np.float16:
             raise TypeError(
                 "block must return float32 or float64 numbers, got float16, too coarse for the "
@@ -204,7 +206,7 @@ def _redrawn(module: Any, reset: Any) -> Callable[[int, np.random.Generator], An
         _require_resets(module)
         reset = _reset
     elif not callable(reset):
-        raise TypeError(f"reset must be a function of the module, got {validation.shown(reset)}")
+        raise TypeError(f"reset must be a function of the module, got {validation.excerpt(reset)}")
     else:
         _require_arguments("reset", reset, "module")
 

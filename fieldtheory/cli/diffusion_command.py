@@ -245,7 +245,7 @@ def diffusion(
 def _layers(
     inputs: str, data: str | None, classes: str | None, count: int | None, scale: str | None
 ) -> tuple[str, np.ndarray]:
-    """What is said of the inputs, if they are samples, and the inputs."""
+    """Words on the inputs, if they are samples, and the inputs."""
     from fieldtheory.cli import diffusion_inputs
 
     if data is None:
@@ -276,7 +276,7 @@ def _check_purpose(**asked: bool) -> None:
 
 
 def _finite(network: Any, steps: int | None) -> Any:
-    """What is drawn: the network, or one of many layers in place of infinitely many."""
+    """The network that is drawn, with many layers in place of infinitely many."""
     if network.depth is None:
         return network.replace(depth=_STEPS if steps is None else steps)
     if steps is not None:
@@ -295,11 +295,11 @@ def _words(network: Any) -> str:
 def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
     from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 
-    found = diffusion_conditions(phi, psi)
+    conditions = diffusion_conditions(phi, psi)
     if format == "table":
-        echo(str(found))
+        echo(str(conditions))
     else:
-        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
+        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in conditions]
         print_rows(rows, format, "")
 
 

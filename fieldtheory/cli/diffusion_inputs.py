@@ -65,11 +65,11 @@ def sampled_layers(
     >>> (Z**2).mean(axis=1).round(12)
     array([1., 1., 1., 1.])
     """
-    found = samples.chosen(data, classes, count)
-    words, Z = f"{found.name}: {found.size}", found.samples
+    dataset = samples.chosen(data, classes, count)
+    words, Z = f"{dataset.name}: {dataset.size}", dataset.samples
     size = _SCALE if scale is None else samples.variance(scale)
-    if found.note:
-        echo(f"note: {found.note}", err=True)
+    if dataset.note:
+        echo(f"note: {dataset.note}", err=True)
     if size is None:
         return f"{words} as they are", Z
     squares = (Z**2).mean(axis=1, keepdims=True)

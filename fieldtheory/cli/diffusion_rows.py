@@ -22,22 +22,22 @@ SIMULATED = {
 
 
 def rows_of(
-    found: Any, times: int, fields: dict[str, str], also: dict[str, Any] | None = None
+    result: Any, times: int, fields: dict[str, str], also: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
     """A row for every time and pair of inputs, of the fields that are known."""
-    known = {name: getattr(found, field) for name, field in fields.items()} | (also or {})
-    columns = {name: value for name, value in known.items() if value is not None}
-    if len(found.inputs) > 1:
-        variance = np.diagonal(found.covariance, axis1=1, axis2=2)
+    values_of = {name: getattr(result, field) for name, field in fields.items()} | (also or {})
+    columns = {name: value for name, value in values_of.items() if value is not None}
+    if len(result.inputs) > 1:
+        variance = np.diagonal(result.covariance, axis1=1, axis2=2)
         scale = np.sqrt(variance[:, :, None] * variance[:, None, :])
         empty = np.full_like(scale, np.nan)
-        columns["correlation"] = np.divide(found.covariance, scale, out=empty, where=scale > 0)
-    last = len(found.times) - 1
-    shown = np.unique(np.round(np.linspace(0, last, min(times, last + 1))).astype(int))
+        columns["correlation"] = np.divide(result.covariance, scale, out=empty, where=scale > 0)
+    last = len(result.times) - 1
+    chosen = np.unique(np.round(np.linspace(0, last, min(times, last + 1))).astype(int))
     return [
-        {"t": found.times[n]} | _of_pair(columns, n, i, j, len(found.inputs))
-        for n in shown
-        for i, j in zip(*np.triu_indices(len(found.inputs)), strict=True)
+        {"t": result.times[n]} | _of_pair(columns, n, i, j, len(result.inputs))
+        for n in chosen
+        for i, j in zip(*np.triu_indices(len(result.inputs)), strict=True)
     ]
 
 

@@ -19,7 +19,7 @@ from fieldtheory.cli.terminal import echo
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says about the figures."""
+    """Options of the command line for the figures."""
 
     samples: int
     inputs: int
@@ -156,17 +156,17 @@ def figures(
 
 
 def _named(name: str) -> list[str]:
-    found = list(FIGURES) if name == "all" else fnmatch.filter(FIGURES, name)
+    names = list(FIGURES) if name == "all" else fnmatch.filter(FIGURES, name)
     # Panels are drawn with their figure.
     panel = re.fullmatch(r"(.+\d)[a-z]", name)
-    if not found and panel and panel[1] in FIGURES:
+    if not names and panel and panel[1] in FIGURES:
         return [panel[1]]
-    if not found:
+    if not names:
         raise ValueError(
             f"NAME must be one of {', '.join(FIGURES)}, all, or a pattern of them such as sr.*, "
             f"got {name!r}"
         )
-    return found
+    return names
 
 
 def _draw(name: str, folder: Path, options: Options) -> Path:
@@ -178,7 +178,7 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
     paper, figure = name.split(".")
     module = import_module(f"fieldtheory.figures.{paper}")
     with parts_of(folder / name, f".{figure}") as parts:
-        given: dict[str, Callable[[], Any]] = {
+        values: dict[str, Callable[[], Any]] = {
             "samples": lambda: options.samples * _MORE.get(paper, 1),
             "seed": lambda: options.seed,
             "quick": lambda: options.quick,
@@ -188,7 +188,7 @@ def _draw(name: str, folder: Path, options: Options) -> Path:
             "dataset": lambda: _cifar10(options, "MNIST takes its place"),
             "cifar10": lambda: _cifar10(options, "its panel is empty"),
         }
-        arguments = {word: given[word]() for word in FIGURES[name].split()}
+        arguments = {word: values[word]() for word in FIGURES[name].split()}
         numbers = getattr(module, figure)(progress=options.progress, **arguments)
         draw = getattr(module, f"draw_{figure}")
         steps: Iterator[Any] = _files(draw, numbers, folder, name)

@@ -72,14 +72,14 @@ def measure(
 
 
 def _imported(text: str) -> Any:
-    """What module:name or file.py:name names; modules of the current folder come first."""
+    """Object named by module:name or file.py:name; modules of the current folder come first."""
     name, colon, path = text.partition(":")
     if not colon or not name or not path:
         raise ValueError(f"block must be module:name, such as blocks:two_layers, got {text!r}")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        found: Any = (
+        value: Any = (
             SimpleNamespace(**runpy.run_path(name))
             if name.endswith(".py")
             else importlib.import_module(name)
@@ -92,7 +92,7 @@ def _imported(text: str) -> Any:
     finally:
         sys.path.remove(here)
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise ValueError(f"block must name something in {name}, which has no {path!r}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

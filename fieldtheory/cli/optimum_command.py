@@ -76,15 +76,15 @@ def optimum(
         if method in ("saturation", "large_depth"):
             kernel = np.diagonal(kernel)
     options = {"progress": problem.sampled}
-    found = np.asarray(
+    scalings = np.asarray(
         ft.optimal_scaling(net, kernel, method, dynamic_range, slope, order, **options)
     )
     if problem.sampled:
-        rows = _data_rows(found)
-        if found.ndim > 1 and (words := few_pairs(found)):
+        rows = _data_rows(scalings)
+        if scalings.ndim > 1 and (words := few_pairs(scalings)):
             echo(f"note: {words}", err=True)
-    elif found.ndim == 0:
-        rows = [{"depth": net.depth, "K0": float(kernel), "rho": float(found)}]
+    elif scalings.ndim == 0:
+        rows = [{"depth": net.depth, "K0": float(kernel), "rho": float(scalings)}]
     else:
         rows = [
             {
@@ -92,9 +92,9 @@ def optimum(
                 "alpha": a,
                 "beta": b,
                 "K0": kernel[a, b],
-                "rho": None if np.isnan(found[a, b]) else found[a, b],
+                "rho": None if np.isnan(scalings[a, b]) else scalings[a, b],
             }
-            for a, b in zip(*np.triu_indices(len(found)), strict=True)
+            for a, b in zip(*np.triu_indices(len(scalings)), strict=True)
         ]
     print_rows(rows, format, title)
 

@@ -44,7 +44,7 @@ def posterior(
     ] = None,
     format: OutputFormat = "table",
 ) -> None:
-    """What a network of finite width learns from labels: evidence, predictions, kernels.
+    """Evidence, predictions and kernels of a network of finite width after labels.
 
     Columns: the number at infinite width, that of width N to order 1/N, and its standard error.
     Rows: the log evidence of the training labels per label; the mean squared error and the share
@@ -62,7 +62,7 @@ def posterior(
     """
     import numpy as np
 
-    from fieldtheory.inference.network_posterior import posterior as found_posterior
+    from fieldtheory.inference.network_posterior import posterior as network_posterior
 
     if not 0 <= test < 1:
         raise ValueError(f"test must be a share from 0 to below 1, got {test!r}")
@@ -71,14 +71,14 @@ def posterior(
     order_of = np.random.default_rng(seed).permutation(len(kernel))
     kernel, targets = kernel[np.ix_(order_of, order_of)], targets[order_of]
     count = len(kernel) - round(test * len(kernel))
-    found = found_posterior(
+    result = network_posterior(
         problem.network, kernel, targets[:count], noise, order,
         samples=paths, seed=seed, progress=True,
     )  # fmt: skip
     if save is not None:
-        found.save(save)
+        result.save(save)
     title = f"{problem.words}, {count} of them with labels, φ = {problem.network.activation.name}"
-    print_rows(_rows(found, targets[count:]), format, f"{title}, N = {problem.network.width}")
+    print_rows(_rows(result, targets[count:]), format, f"{title}, N = {problem.network.width}")
 
 
 def _targets(problem: Problem, typed: str | None) -> np.ndarray:
@@ -98,36 +98,36 @@ def _targets(problem: Problem, typed: str | None) -> np.ndarray:
 
     if not Path(typed).is_file():
         raise ValueError(f"labels must be a .csv or .npy file of numbers, there is no {typed!r}")
-    found = table_of_file("labels", Path(typed))
-    found = found[:, 0] if found.ndim > 1 and found.shape[1] == 1 else found
-    if len(found) != len(samples.samples):
+    table = table_of_file("labels", Path(typed))
+    table = table[:, 0] if table.ndim > 1 and table.shape[1] == 1 else table
+    if len(table) != len(samples.samples):
         raise ValueError(
-            f"labels = {typed!r}: {len(found)} rows, must be one for each of the "
+            f"labels = {typed!r}: {len(table)} rows, must be one for each of the "
             f"{len(samples.samples)} samples"
         )
-    return found
+    return table
 
 
-def _rows(found: Any, held_out: np.ndarray) -> list[dict[str, Any]]:
+def _rows(result: Any, held_out: np.ndarray) -> list[dict[str, Any]]:
     import numpy as np
 
-    count = len(found.labels)
-    evidence = found.log_evidence_nngp, found.log_evidence, found.log_evidence_error
+    count = len(result.labels)
+    evidence = result.log_evidence_nngp, result.log_evidence, result.log_evidence_error
     rows = [_row("log evidence per label", *(value / count for value in evidence))]
     if len(held_out):
-        means = found.mean_nngp[count:], found.mean[count:]
-        error = 2 * np.abs(means[1] - held_out) * found.mean_error[count:]
+        means = result.mean_nngp[count:], result.mean[count:]
+        error = 2 * np.abs(means[1] - held_out) * result.mean_error[count:]
         first, second = (((mean - held_out) ** 2).mean() for mean in means)
         spread = np.sqrt((error**2).sum()) / error.size
         rows.append(_row("squared error of held out", first, second, spread))
         first, second = ((_classes(mean) != _classes(held_out)).mean() for mean in means)
         rows.append(_row("share of wrong classes", first, second, 0.0))
     for name, layer in (("last hidden layer", -2), ("output", -1)):
-        size = np.linalg.norm(found.kernels[layer])
-        moved = np.linalg.norm(found.kernel_shift[layer]) / size
-        error = np.linalg.norm(found.kernel_shift_error[layer]) / size
-        rows.append(_row(f"kernel learned, {name}", 0.0, moved, error))
-    rows.append(_row("expansion ratio", 0.0, float(found.expansion_ratio), 0.0))
+        size = np.linalg.norm(result.kernels[layer])
+        change = np.linalg.norm(result.kernel_shift[layer]) / size
+        error = np.linalg.norm(result.kernel_shift_error[layer]) / size
+        rows.append(_row(f"kernel learned, {name}", 0.0, change, error))
+    rows.append(_row("expansion ratio", 0.0, float(result.expansion_ratio), 0.0))
     return rows
 
 

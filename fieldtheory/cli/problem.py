@@ -49,7 +49,7 @@ _NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}
 
 
 class Problem(NamedTuple):
-    """What is asked about.
+    """Network and inputs of a command.
 
     Parameters
     ----------
@@ -132,15 +132,15 @@ def with_network(
             if name != "problem"
         ]
         first = [option for option in own if option.default is inspect.Parameter.empty]
-        rest = [option for option in own if option not in first]
+        optional = [option for option in own if option not in first]
 
         @wraps(command)
-        def run(**given: Any) -> None:
-            typed = {name: given.pop(name) for name in inputs}
-            network = {name: given.pop(name) for name in parameters}
-            command(_problem(typed, network, most), **given)
+        def run(**arguments: Any) -> None:
+            typed = {name: arguments.pop(name) for name in inputs}
+            network = {name: arguments.pop(name) for name in parameters}
+            command(_problem(typed, network, most), **arguments)
 
-        order = [*first, *shared, *rest]
+        order = [*first, *shared, *optional]
         run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
         return run
 
@@ -157,16 +157,16 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | Non
         measured |= parameters["input_dim"] is not None
         parameters["input_dim"] = parameters["input_dim"] or 100
     if "readin_bias_variance" in parameters and sampled and samples.variance(scale) is not None:
-        known = parameters["readin_bias_variance"]
-        parameters["readin_bias_variance"] = 0.0 if known is None else known
+        readin_bias = parameters["readin_bias_variance"]
+        parameters["readin_bias_variance"] = 0.0 if readin_bias is None else readin_bias
     network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
-    found = None if data is None else _samples(inputs, most)
-    words, kernel = samples.given_kernel(inputs.get("K0", ""), found, scale, network)
-    if found is not None and found.note:
-        echo(f"note: {found.note}", err=True)
-    given = {name: value for name, value in inputs.items() if name != "K0" and value is not None}
-    typed = [part for name, value in given.items() for part in (f"--{name}", str(value))]
-    return Problem(network, kernel, words, found, shlex.join(typed), measured)
+    dataset = None if data is None else _samples(inputs, most)
+    words, kernel = samples.given_kernel(inputs.get("K0", ""), dataset, scale, network)
+    if dataset is not None and dataset.note:
+        echo(f"note: {dataset.note}", err=True)
+    chosen = {name: value for name, value in inputs.items() if name != "K0" and value is not None}
+    typed = [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
+    return Problem(network, kernel, words, dataset, shlex.join(typed), measured)
 
 
 def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
@@ -177,9 +177,9 @@ def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
     data, classes, count = inputs["data"], inputs.get("classes"), inputs.get("count")
     if most is not None and count is not None and count > most:
         raise ValueError(f"count must be at most {most} for one page, got {count}")
-    found = samples.chosen(data, classes, count)
-    if most is not None and len(found.samples) > most:
-        names, inputs["count"] = part(found, most, classes is not None)
+    dataset = samples.chosen(data, classes, count)
+    if most is not None and len(dataset.samples) > most:
+        names, inputs["count"] = part(dataset, most, classes is not None)
         inputs["classes"] = None if names is None else ",".join(names)
-        found = samples.chosen(data, inputs["classes"], inputs["count"])
-    return found
+        dataset = samples.chosen(data, inputs["classes"], inputs["count"])
+    return dataset

@@ -26,8 +26,8 @@ def require_place(save: Path | None, *suffixes: str) -> None:
     if save is None:
         return
     if save.suffix not in suffixes:
-        known = " or ".join(suffixes)
-        raise ValueError(f"save must be a file that ends in {known}, got {str(save)!r}")
+        allowed = " or ".join(suffixes)
+        raise ValueError(f"save must be a file that ends in {allowed}, got {str(save)!r}")
     if not save.parent.is_dir():
         raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
 

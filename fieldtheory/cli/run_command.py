@@ -54,10 +54,10 @@ def run(
     network = problem.network.replace(input_dim=problem.samples.samples.shape[1])
     inputs = np.asarray(problem.kernel), problem.samples, problem.words, problem.typed
     with display(main_job.STEPS) as progress:
-        found = main_job.run(network, *inputs, output, samples, progress)
-    for words in found.warnings:
+        findings = main_job.run(network, *inputs, output, samples, progress)
+    for words in findings.warnings:
         echo(f"warning: {words}", err=True)
-    if found.few_pairs:
-        echo(f"note: {found.few_pairs}", err=True)
-    echo(f"Results in {found.folder}")
-    echo(f"Page to look at: {found.report}")
+    if findings.few_pairs:
+        echo(f"note: {findings.few_pairs}", err=True)
+    echo(f"Results in {findings.folder}")
+    echo(f"Page to look at: {findings.report}")

@@ -17,15 +17,15 @@ _DIGITS = ("digits", "mnist")
 
 
 def given_kernel(
-    K0: str, found: Dataset | None, scale: str | None, network: ResidualNetwork
+    K0: str, dataset: Dataset | None, scale: str | None, network: ResidualNetwork
 ) -> tuple[str, float | np.ndarray]:
-    """What was read and how it was scaled, in words; the kernel, of samples or as typed.
+    """Words on the samples and their scale; the kernel, of samples or as typed.
 
     Parameters
     ----------
     K0 : str
         The kernel that is typed, taken without data; then there are no words.
-    found : Dataset, optional
+    dataset : Dataset, optional
         The samples, see `chosen`.
     scale : str, optional
         The variance that every sample is rescaled to, 0.05 if left out, or ``none``: then K0 is
@@ -48,16 +48,16 @@ def given_kernel(
     >>> given_kernel("0.1", None, None, net)
     ('', 0.1)
     """
-    if found is None:
+    if dataset is None:
         if scale is not None:
             raise ValueError(f"scale must be left out without data, got {scale!r}")
         return "", values.kernel(K0)
     from fieldtheory import data as sets
 
-    size, words = variance(scale), f"{found.name}: {found.size}"
+    size, words = variance(scale), f"{dataset.name}: {dataset.size}"
     if size is None:
-        return f"{words} as they are", input_kernel(found.samples, network)
-    return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(found.samples, size)
+        return f"{words} as they are", input_kernel(dataset.samples, network)
+    return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(dataset.samples, size)
 
 
 def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
@@ -88,7 +88,7 @@ def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
 
 
 def variance(scale: str | None) -> float | None:
-    """What ``--scale`` says: a variance > 0, or None for samples that stay as they are.
+    """Variance > 0 that ``--scale`` asks for, or None for samples that stay as they are.
 
     Raises
     ------

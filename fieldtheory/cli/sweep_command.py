@@ -69,10 +69,10 @@ def sweep(
 
     axes: dict[str, list[Any]] = {}
     for text in over:
-        name, found = values.axis(text)
+        name, values_of_axis = values.axis(text)
         if name in axes:
             raise ValueError(f"over must have every parameter once, got {name} again")
-        axes[name] = found
+        axes[name] = values_of_axis
     kernel = None if "K0" in axes else problem.kernel
     with parts_of(save, ".nc") as parts:
         grid = ft.sweep(
@@ -88,7 +88,7 @@ def sweep(
         )
         if save is not None:
             grid.save(save)
-    points = " × ".join(f"{len(found)} {name}" for name, found in axes.items())
+    points = " × ".join(f"{len(values_of_axis)} {name}" for name, values_of_axis in axes.items())
     print_rows(_rows(grid, list(axes)), format, f"{of} on a grid of {points}")
 
 
@@ -111,7 +111,7 @@ def _rows(grid: Any, swept: list[str]) -> list[dict[str, Any]]:
         pair = row.get("input", 0), row.get("input_", 0)
         if pair[0] > pair[1]:
             continue
-        row |= {name: str(found[row[name]]) for name, found in text.items()}
+        row |= {name: str(names_of[row[name]]) for name, names_of in text.items()}
         names = {"hidden_layer": "layer", "input": "alpha", "input_": "beta"}
         rows.append({names.get(k, k): v for k, v in row.items()})
     return rows

@@ -74,7 +74,7 @@ def tangent(
     title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
-    found = ft.tangent_kernels(
+    kernels = ft.tangent_kernels(
         problem.network,
         problem.kernel,
         parametrization,
@@ -82,9 +82,9 @@ def tangent(
         bias_rates=values.numbers("bias_rates", bias_rates),
     )
     logarithms = {"log_tangent_kernels": "ln|Theta|"}
-    if found.inputs > 1:
+    if kernels.inputs > 1:
         logarithms["tangent_signs"] = "sign"
-    rows = rows_or_logarithms(found, logarithms)
+    rows = rows_or_logarithms(kernels, logarithms)
     if save is not None:
-        found.save(save)
+        kernels.save(save)
     print_rows(rows, format, title)

@@ -51,7 +51,7 @@ class Commands(TyperGroup):
             # Usage errors, of a class that typer keeps to itself.
             if not hasattr(error, "format_message"):
                 raise
-            code = _refuse(_meant(error) or _named(error) or error.format_message())
+            code = _refuse(_similar_option(error) or _named(error) or error.format_message())
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
@@ -111,17 +111,17 @@ def _ascii(sign: str) -> str:
     return f"^{plain}" if "SUPERSCRIPT" in name and plain else plain or "?"
 
 
-def _meant(error: Any) -> str:
+def _similar_option(error: Any) -> str:
     """The line for an option that names a parameter otherwise; empty for other errors."""
     name, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if name is None or context is None:
         return ""
     from fieldtheory.networks.parameters import hint
 
-    known = [option.name for option in context.command.params]
-    option, _, symbol = hint(name.lstrip("-").replace("-", "_"), known).partition(" ")
-    found = f"--{option.replace('_', '-')} {symbol}".rstrip()
-    return f"no such option {name}: did you mean {found}?" if option else ""
+    names = [option.name for option in context.command.params]
+    option, _, symbol = hint(name.lstrip("-").replace("-", "_"), names).partition(" ")
+    similar = f"--{option.replace('_', '-')} {symbol}".rstrip()
+    return f"no such option {name}: did you mean {similar}?" if option else ""
 
 
 def _named(error: Any) -> str:
@@ -130,9 +130,9 @@ def _named(error: Any) -> str:
     if param is None or not hasattr(cause, "errors"):
         return ""
     first = cause.errors()[0]
-    _, told, allowed = first["msg"].partition("Input should be ")
+    _, phrase, allowed = first["msg"].partition("Input should be ")
     _, choices, listed = first["msg"].partition("is not one of ")
-    if not told and not choices:
+    if not phrase and not choices:
         return ""
     allowed = f"one of {listed.rstrip('.')}" if choices else allowed.partition(", unable to")[0]
     return f"{param.opts[0]} must be {allowed}, got {first['input']!r}"
@@ -215,13 +215,13 @@ def rows_or_logarithms(
     ``logarithms`` are the names of these fields and of their columns.
     """
     try:
-        found: list[dict[str, Any]] = result.rows(**options)
+        numbers: list[dict[str, Any]] = result.rows(**options)
     except OverflowError:
         if any(options.values()):
             raise
         rows = result.rows(of=list(logarithms))
-        found = [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
-    return found
+        numbers = [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
+    return numbers
 
 
 @contextlib.contextmanager
@@ -239,10 +239,10 @@ def display(steps: int | None) -> Iterator[Callable[[int, str], None]]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    shown = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     # What goes to a file or a pipe is not to be written by the console of the bar.
     redirect = sys.stdout.isatty()
-    with Progress(*shown, console=console, transient=True, redirect_stdout=redirect) as bar:
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task("starting", total=steps)
 
         def advance(step: int, text: str) -> None:

@@ -191,9 +191,9 @@ def _spaced(name: str, text: str) -> list[Any]:
         raise ValueError(
             f"{name} must have values start:stop:count with count >= 2, got {text!r}"
         ) from None
-    found = [float(f"{value:.12g}") for value in np.linspace(start, stop, count)]
+    values = [float(f"{value:.12g}") for value in np.linspace(start, stop, count)]
     whole = name in ("depth", "width", "input_dim")
-    return [int(value) if whole and value.is_integer() else value for value in found]
+    return [int(value) if whole and value.is_integer() else value for value in values]
 
 
 def _outside_brackets(text: str) -> list[str]:
@@ -243,7 +243,7 @@ def number_rows(name: str, text: str) -> list[np.ndarray]:
 
 
 def loaded(name: str, path: Path, read: Callable[[Path], Any]) -> Any:
-    """What a file holds, or a ValueError that says why it cannot be read."""
+    """Content of a file, or a ValueError that says why it cannot be read."""
     try:
         return read(path)
     except (OSError, ValueError, EOFError) as error:
@@ -342,8 +342,8 @@ def title(network: ResidualNetwork, words: str) -> str:
     >>> title(ResidualNetwork(depth=2), "")
     'depth 2, φ = erf; layer 3 is the output'
     """
-    found = f"depth {network.depth}, φ = {network.activation.name}"
-    parts = [f"{found}; layer {network.depth + 1} is the output"]
+    first = f"depth {network.depth}, φ = {network.activation.name}"
+    parts = [f"{first}; layer {network.depth + 1} is the output"]
     if follows_depth(network.branch_scale):
         parts.append(str(network.schedule))
     return "; ".join([*parts, words] if words else parts)

@@ -167,9 +167,9 @@ def _sides(verdict: Verdict) -> dict[str, str]:
     """Both sides of an equation and how they differ, as text and as LaTeX."""
     from fieldtheory.report.errata_note import ascii_formula, tex
 
-    found = verdict.found
-    text = found.printed, found.derived, found.text
-    formulas = map(ascii_formula, found.formulas) if found.formulas else map(tex, text)
+    evidence = verdict.found
+    text = evidence.printed, evidence.derived, evidence.text
+    formulas = map(ascii_formula, evidence.formulas) if evidence.formulas else map(tex, text)
     return dict(zip(_SIDES, (*text, *formulas), strict=True))
 
 
@@ -177,12 +177,12 @@ def _print_coverage(papers: Sequence[str] | None, format: Format) -> None:
     from fieldtheory.literature.claim import counted
     from fieldtheory.literature.coverage import coverage
 
-    found = coverage(papers)
-    rows = [row for paper in found for row in paper.rows]
+    papers_covered = coverage(papers)
+    rows = [row for paper in papers_covered for row in paper.rows]
     print_rows(rows, format, "verdicts of the numbered equations, and where definitions stand")
     if format != "table":
         return
-    for paper in found:
+    for paper in papers_covered:
         kinds = [row["kind"] for row in paper.rows]
         verdict, definition = kinds.count("verdict"), kinds.count("definition")
         missing = f"; open: {', '.join(paper.open)}" if paper.open else ""
@@ -225,9 +225,9 @@ def _print_tables(
 
 def _print_sides(verdict: Verdict) -> None:
     """One claim with both sides, line by line."""
-    claim, found = verdict.claim, verdict.found
+    claim, evidence = verdict.claim, verdict.found
     echo(f"{claim.paper} {claim.equation}: {claim.subject}")
-    lines = {"where": claim.region, "for": found.quantifier, "verdict": verdict.text}
+    lines = {"where": claim.region, "for": evidence.quantifier, "verdict": verdict.text}
     lines |= {"note": claim.note} if claim.note else {}
     for name, text in (lines | _sides(verdict)).items():
         echo(f"  {name.replace('_latex', ', LaTeX') + ':':<20}{text}")

@@ -15,7 +15,7 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.compiling.translation import resolve
 from fieldtheory.plotting.tables import table_html, table_text
-from fieldtheory.validation import choice, shown
+from fieldtheory.validation import choice, excerpt
 
 _TITLE, _NOTHING = "rules of evaluation", "no averages"
 _ROUTES = "algorithms of the averages of this solution"
@@ -174,7 +174,7 @@ def _averages(value: Any) -> Iterator[AverageNode]:
         expression = sp.sympify(value)
     except sp.SympifyError:
         wanted = "a SymPy expression, a matrix or a list of them"
-        raise TypeError(f"expression must be {wanted}, got {shown(value)}") from None
+        raise TypeError(f"expression must be {wanted}, got {excerpt(value)}") from None
     for part in sp.postorder_traversal(expression):
         if isinstance(part, AverageNode):
             yield part

@@ -14,7 +14,7 @@ import sympy as sp
 
 from fieldtheory.compiling import jax_functions
 from fieldtheory.compiling.translation import for_backend, mpmath_code, numpy_code, translate
-from fieldtheory.validation import choice, shown
+from fieldtheory.validation import choice, excerpt
 
 BACKENDS = ("numpy", "mpmath", "jax")
 
@@ -70,7 +70,7 @@ def lambdify(
     """
     choice("backend", backend, BACKENDS)
     if isinstance(arguments, sp.Basic | str):
-        raise TypeError(f"arguments must be a sequence of symbols, got {shown(arguments)}")
+        raise TypeError(f"arguments must be a sequence of symbols, got {excerpt(arguments)}")
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
     resolved = jax_functions.resolved if backend == "jax" else for_backend(backend)

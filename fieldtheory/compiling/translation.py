@@ -18,7 +18,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, precise, shifted
-from fieldtheory.averages.choosing import apart, choose
+from fieldtheory.averages.choosing import choose, two_factors
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.nodes.base import AverageNode
@@ -450,7 +450,7 @@ def _may_have_closed_form(node: AverageNode) -> bool:
     exponentials, sines and cosines of linear forms, as others may take minutes.
     """
     variables = tuple(node.variables)
-    if len(variables) <= 2 and (len(node.functions) == 1 or apart(node) is not None):
+    if len(variables) <= 2 and (len(node.functions) == 1 or two_factors(node) is not None):
         return True
     for F in node.functions:
         if F.has(*_NOT_ELEMENTARY) or F.atoms(AppliedUndef) or has_steps(F):

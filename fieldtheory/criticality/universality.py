@@ -234,7 +234,7 @@ def checked_skip_scale(value: Any) -> float:
     if number and abs(float(value)) < 1:
         return float(value)
     raise (ValueError if number else TypeError)(
-        f"skip_scale must be a number between -1 and 1, got {validation.shown(value)}: at γ² = 1 "
+        f"skip_scale must be a number between -1 and 1, got {validation.excerpt(value)}: at γ² = 1 "
         "no weights are critical (PDLT-B, after (B.21))"
     )
 
@@ -251,7 +251,7 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
         """⟨φφ''⟩ = M'(K) − ⟨φ'²⟩, relative to ⟨φ'²⟩."""
         return averages.susceptibility(K) / averages.slope_square(K) - 1
 
-    def known(K: float) -> float:
+    def excess_or_nan(K: float) -> float:
         try:
             return float(excess(K))
         except QuadratureError:
@@ -262,13 +262,13 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
             values = excess(searched)
         except QuadratureError:
             # Of functions that grow as exp(h) for instance, at large variances.
-            values = np.array([known(K) for K in searched])
+            values = np.array([excess_or_nan(K) for K in searched])
     clear = np.isfinite(values) & (np.abs(values) > _CLEAR)
     for low, high in zip(np.flatnonzero(clear)[:-1], np.flatnonzero(clear)[1:], strict=True):
         if values[low] * values[high] > 0:
             continue
         K = float(optimize.brentq(excess, searched[low], searched[high], xtol=1e-300, rtol=1e-14))
-        if not abs(known(K)) <= _CLEAR:
+        if not abs(excess_or_nan(K)) <= _CLEAR:
             continue
         weight = 1 / float(averages.susceptibility(K))
         bias = K - weight * float(averages.second_moment(K))

@@ -151,12 +151,12 @@ def _growth(averages: LayerFunctions, K: float, gamma: float, closure: bool) -> 
     if closure or gamma == 0 or strength == 0:
         return printed
 
-    def rest(c: np.ndarray) -> np.ndarray:
+    def remainder(c: np.ndarray) -> np.ndarray:
         return averages.connected(K, K, c * K) - 2 * (slope * c * K) ** 2
 
     # Of even and of odd s, since γ may be negative.
     step = -2 * np.log(abs(gamma))
-    total = sum(_geometric_sum(rest, start, step) for start in (gamma, gamma**2))
+    total = sum(_geometric_sum(remainder, start, step) for start in (gamma, gamma**2))
     return printed + 2 * (strength / slope / K) ** 2 * total
 
 

@@ -41,7 +41,7 @@ class Dataset:
 
     @property
     def size(self) -> str:
-        """How many samples there are, of how many.
+        """Number of samples and of those they were chosen from, in words.
 
         Examples
         --------

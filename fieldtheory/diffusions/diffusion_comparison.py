@@ -109,7 +109,7 @@ def _different(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> list
     depth = ("depth",) if solution.network.depth is None else ()
     texts = differences(solution.network, ensemble.network, *depth)
     if not np.array_equal(solution.inputs, ensemble.inputs):
-        inputs = [validation.shown(of.inputs) for of in (solution, ensemble)]
+        inputs = [validation.excerpt(of.inputs) for of in (solution, ensemble)]
         texts.append("inputs {} in the theory, {} in the simulation".format(*inputs))
     return texts
 
@@ -176,7 +176,7 @@ def _relative_variances(ensemble: DiffusionEnsemble) -> np.ndarray:
 
 
 def _neglected_depth(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
-    """What of the layers the theory leaves out."""
+    """Words for the part of the layers that the theory leaves out."""
     if solution.network.depth is None:
         return "finite depth"
     nonlinear = ensemble.network.activation.expression.diff(h).has(h)

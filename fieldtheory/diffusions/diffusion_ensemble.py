@@ -20,7 +20,7 @@ from fieldtheory.plotting.depth_profiles import draw_profiles
 
 # The fields with a standard error.
 ESTIMATED = {
-    name: replace(field, shown="always", error=True) for name, field in DIFFUSION_FIELDS.items()
+    name: replace(field, written="always", error=True) for name, field in DIFFUSION_FIELDS.items()
 }
 
 
@@ -94,7 +94,7 @@ class DiffusionEnsemble(DiffusionResult):
         return np.linspace(0.0, self.network.horizon, self.network.depth + 1)
 
     def distances(self, other: Any) -> OutputDistances:
-        """How far the law of the outputs is from that of another ensemble, or of the limit D → ∞.
+        """Distance of the law of the outputs from that of another ensemble, or of the limit D → ∞.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class DiffusionEnsemble(DiffusionResult):
         if not all(hasattr(other, name) for name in ("network", "inputs", "mean", "covariance")):
             raise TypeError(
                 "other must be a DiffusionEnsemble or a DiffusionSolution, got "
-                f"{validation.shown(other)}"
+                f"{validation.excerpt(other)}"
             )
         if not np.array_equal(other.inputs, self.inputs):
             raise ValueError(f"other must have the inputs {self.inputs}, got {other.inputs}")

@@ -50,7 +50,7 @@ class DiffusionResult(Stored):
             "inputs": (own, self.inputs, words)
         }
         for field in self.table.values():
-            name, wanted = field.name, not stored or field.shown == "always"
+            name, wanted = field.name, not stored or field.written == "always"
             if wanted and getattr(self, name) is not None:
                 words = notes(field.long_name, field.symbol)
                 variables[name] = field.dims, getattr(self, name), words

@@ -207,7 +207,7 @@ def checked_run(
 ) -> DiffusionRun:
     """The run of the arguments of `simulate_diffusion`, or an error that names the wrong one."""
     if not isinstance(network, DiffusionNetwork):
-        raise TypeError(f"network must be a DiffusionNetwork, got {validation.shown(network)}")
+        raise TypeError(f"network must be a DiffusionNetwork, got {validation.excerpt(network)}")
     if network.depth is None:
         raise ValueError(
             "network must have a finite depth, the number of layers or of steps, got depth=None"
@@ -252,21 +252,23 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
 
 
 def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-    """What `estimates` takes the moments of, of so many networks, and their outputs."""
+    """Samples of which `estimates` takes the moments, of ``size`` networks, and their outputs."""
     layers = _layers(run, generator, size)
     if run.only_outputs:
         layer = deque(layers, maxlen=1).pop()
-        return {"outputs": first_of_each(run.start + layer.moved, run.only_outputs)}
+        return {"outputs": first_of_each(run.start + layer.displacements, run.only_outputs)}
     moments = _of_each_neuron if run.neurons > 1 else _over_neurons
     names = ("first", "second", "third", "fourth")
     powers_of: dict[str, np.ndarray] = {}
     for layer in layers:
-        values = dict(zip(names, moments(layer.moved), strict=True), gram=packed(layer.gram))
+        values = dict(
+            zip(names, moments(layer.displacements), strict=True), gram=packed(layer.gram)
+        )
         for name, array in values.items():
             if name not in powers_of:
                 powers_of[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
             powers_of[name][:, layer.number] = array
-    return powers_of | {"outputs": run.start[:, 0] + layer.moved[:, :, 0]}
+    return powers_of | {"outputs": run.start[:, 0] + layer.displacements[:, :, 0]}
 
 
 def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Iterator[Layer]:
@@ -275,17 +277,17 @@ def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Ite
     return layers_drawn(run.network, run.start, run.method, generator, size)
 
 
-def _over_neurons(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+def _over_neurons(displacements: np.ndarray) -> tuple[np.ndarray, ...]:
     """Means over the neurons of y, y_i y_j, y³ and y⁴, (n, P) or (n, p), of y (n, P, D)."""
-    width = moved.shape[-1]
-    squares = moved * moved
-    higher = (np.einsum("npd,npd->np", squares, y) / width for y in (moved, squares))
-    return moved.mean(axis=-1), products_of_pairs(moved), *higher
+    width = displacements.shape[-1]
+    squares = displacements * displacements
+    higher = (np.einsum("npd,npd->np", squares, y) / width for y in (displacements, squares))
+    return displacements.mean(axis=-1), products_of_pairs(displacements), *higher
 
 
-def _of_each_neuron(moved: np.ndarray) -> tuple[np.ndarray, ...]:
+def _of_each_neuron(displacements: np.ndarray) -> tuple[np.ndarray, ...]:
     """The same of every neuron, (n, D, P) or (n, D, p)."""
-    y = moved.swapaxes(-1, -2)
+    y = displacements.swapaxes(-1, -2)
     i, j = np.triu_indices(y.shape[-1])
     return y, y[..., i] * y[..., j], y**3, y**4
 

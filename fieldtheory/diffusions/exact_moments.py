@@ -12,9 +12,9 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     MomentSystem,
+    displacement,
     exact_moment_system,
     gram,
-    moved,
     neuron_moments,
     pair_moments,
     start,
@@ -62,7 +62,7 @@ def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -
     columns = []
     for z in inputs:
         values = {gram(0, 0): z**2, start(0): z}
-        wanted = moved(0) ** 2, moved(0) ** 4
+        wanted = displacement(0) ** 2, displacement(0) ** 4
         variance, fourth = _trajectory(neuron_moments(), wanted, network, values, times)
         moves = variance > 0
         ratio = fourth / np.where(moves, variance, 1.0) ** 2

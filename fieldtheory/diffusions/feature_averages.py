@@ -56,12 +56,12 @@ class FeatureAverages:
     activation: Activation
     parts: int = 1
 
-    def gram(self, given: Neurons, covariance: np.ndarray) -> np.ndarray:
+    def gram(self, neurons: Neurons, covariance: np.ndarray) -> np.ndarray:
         """⟨ψ(x_i)ψ(x_j)⟩ of all pairs of P inputs, averaged over neurons of different means.
 
         Parameters
         ----------
-        given : Neurons
+        neurons : Neurons
             The different means.
         covariance : ndarray, shape (P, P)
 
@@ -69,17 +69,17 @@ class FeatureAverages:
         -------
         ndarray, shape (P, P)
         """
-        means = given.values
-        neurons, inputs = means.shape
+        means = neurons.values
+        count, inputs = means.shape
         variances = np.diagonal(covariance)
         spread = np.sqrt(variances)
-        squares = self.of_squares(means.ravel(), np.tile(variances, neurons))
-        gram = np.diag((given.weights * squares.reshape(neurons, inputs)).sum(axis=0))
+        squares = self.of_squares(means.ravel(), np.tile(variances, count))
+        gram = np.diag((neurons.weights * squares.reshape(count, inputs)).sum(axis=0))
         if inputs == 1:
             return gram
         c = np.clip(_standard(covariance, np.multiply.outer(spread, spread), at_zero=0.0), -1, 1)
         f = self._coefficients(means, spread)
-        series, left = _summed(f, given, c)
+        series, left = _summed(f, neurons, c)
         i, j = np.triu_indices(inputs, 1)
         size = np.sqrt(np.diagonal(gram))
         open_ = left[i, j] > _REST * size[i] * size[j]
@@ -87,7 +87,7 @@ class FeatureAverages:
         i, j = i[open_], j[open_]
         if len(i):
             rows = [variances[i], variances[j], covariance[i, j]]
-            first, second, weights = given.pairs(i, j)
+            first, second, weights = neurons.pairs(i, j)
             law = np.stack([first.ravel(), second.ravel(), *np.tile(rows, len(first))])
             averages = self.of_pairs(law).reshape(weights.shape)
             gram[i, j] = gram[j, i] = (weights * averages).sum(axis=0)
@@ -176,9 +176,9 @@ class FeatureAverages:
         return nodes.reshape(flat), (half * w + np.zeros_like(nodes)).reshape(flat)
 
 
-def _summed(f: np.ndarray, given: Neurons, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _summed(f: np.ndarray, neurons: Neurons, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Σ_n f_n f_n cⁿ, (P, P), and a bound of what is left behind the last of them."""
-    products = given.across(f, f)
+    products = neurons.across(f, f)
     powers = c ** np.arange(len(f))[:, None, None]
     sizes = np.abs(products[-_LAST:] * powers[-_LAST:]).sum(axis=0)
     with np.errstate(divide="ignore"):

@@ -37,7 +37,7 @@ def grams_drawn(
     Yields
     ------
     Layer
-        ``moved`` is that of the first neuron, (n, P, 1).
+        ``displacements`` is that of the first neuron, (n, P, 1).
 
     Raises
     ------

@@ -73,7 +73,7 @@ class FeatureSeries:
 
     @property
     def rounding(self) -> float:
-        """What coefficients that are left out, and sums of large ones, make of ⟨ψψ⟩."""
+        """Error of ⟨ψψ⟩ from coefficients that are left out and from sums of large ones."""
         sizes = np.abs(self.coefficients)
         return float(2 * _NEGLIGIBLE * sizes.max() * sizes.sum())
 
@@ -190,7 +190,7 @@ def _follow_single(
     wide: WideNetwork,
     series: FeatureSeries,
     largest: float,
-    found: Layers,
+    layers: Layers,
     scales: np.ndarray,
     i: int,
 ) -> float:
@@ -202,24 +202,24 @@ def _follow_single(
     network, bound, size = wide.network, 0.0, 0.0
     pair, start = _Pair(wide, series, i, i), np.abs(wide.starts.values[:, i]).max()
     for l in range(len(scales)):
-        q = pair.average(found, l)
+        q = pair.average(layers, l)
         scales[l, i] = network.bias_variance + network.weight_variance * q
         if network.weight_variance * series.rounding > _LOST * scales[l, i] > 0:
             raise _outgrown(largest)
         K = network.step * scales[l, i : i + 1]
-        found.mean[l + 1, i] = found.mean[l, i] + wide.mean_increments(K)[0]
+        layers.mean[l + 1, i] = layers.mean[l, i] + wide.mean_increments(K)[0]
         more, most = _bounds(network, np.sqrt(K[0]))
         bound, size = bound + more, size + most
         covariance = wide.increment_covariances(K, K, K)[0]
         spread = _reach(bound, size)
         if not series.is_complete:
             # The Gaussian of the same moments is averaged, too.
-            spread = max(spread, _REACH * np.sqrt(found.covariance[l, i, i] + covariance))
-        reach = float(start + np.abs(found.mean[l + 1, i]) + spread)
+            spread = max(spread, _REACH * np.sqrt(layers.covariance[l, i, i] + covariance))
+        reach = float(start + np.abs(layers.mean[l + 1, i]) + spread)
         if not reach <= largest:
             return min(reach, 2 * largest) if np.isfinite(reach) else 2 * largest
-        pair.add(found, l, covariance, _of_one(network, series.frequencies, K[0]))
-    pair.average(found, len(scales))
+        pair.add(layers, l, covariance, _of_one(network, series.frequencies, K[0]))
+    pair.average(layers, len(scales))
     return 0.0
 
 
@@ -234,12 +234,12 @@ def _bounds(network: DiffusionNetwork, scale: float) -> tuple[float, float]:
 
 
 def _reach(variance: float, size: float) -> float:
-    """How far sums reach whose bounds add up to a variance and a size."""
+    """Bound of sums whose own bounds add up to a variance and a size."""
     return float(min(_REACH * np.sqrt(variance), size))
 
 
 def _follow_pairs(
-    wide: WideNetwork, series: FeatureSeries, found: Layers, scales: np.ndarray
+    wide: WideNetwork, series: FeatureSeries, layers: Layers, scales: np.ndarray
 ) -> None:
     """Write pairs of different inputs into the layers; ``scales`` are S (L, P) of single inputs."""
     network, every = wide.network, [*combinations(range(scales.shape[1]), 2)]
@@ -247,7 +247,7 @@ def _follow_pairs(
         members = np.array(every[start : start + _TOGETHER]).T
         pairs = [_Pair(wide, series, *of) for of in members.T.tolist()]
         for l in range(len(scales)):
-            averages = np.array([pair.average(found, l) for pair in pairs])
+            averages = np.array([pair.average(layers, l) for pair in pairs])
             a, b = network.step * scales[l, members]
             K = network.step * (network.bias_variance + network.weight_variance * averages)
             covariances = wide.increment_covariances(a, b, K)
@@ -255,9 +255,9 @@ def _follow_pairs(
             deviations = np.sqrt(network.step * scales[l])
             increments = _Increments(network, series.frequencies, deviations)
             for pair, *of_pair in zip(pairs, covariances, c, strict=True):
-                pair.add(found, l, of_pair[0], *increments.of_pair(pair.i, pair.j, of_pair[1]))
+                pair.add(layers, l, of_pair[0], *increments.of_pair(pair.i, pair.j, of_pair[1]))
         for pair in pairs:
-            pair.average(found, len(scales))
+            pair.average(layers, len(scales))
 
 
 class _Pair:
@@ -277,13 +277,13 @@ class _Pair:
         self.terms = phases.T @ others * np.outer(twice, _both_sides(a, 1))
         self.chi, self.left_out = np.ones(self.terms.shape, dtype=complex), 0.0
 
-    def average(self, found: Layers, l: int) -> float:
+    def average(self, layers: Layers, l: int) -> float:
         """Write q and its error into layer l; signals of no variance are Gaussians."""
-        C = found.covariance[l][np.ix_(self.members, self.members)]
+        C = layers.covariance[l][np.ix_(self.members, self.members)]
         remainder, q = self.terms * self.chi, 0.0
         error = self.left_out + self.series.rounding if C.any() else 0.0
         if not (C.any() and self.series.is_complete):
-            signals = Signals(found.mean[l, self.members], C)
+            signals = Signals(layers.mean[l, self.members], C)
             remainder = remainder - self.terms * _gaussian(self.series.frequencies, signals)
             q = self.wide.gram(signals)[0, -1]
             m = len(remainder)
@@ -293,21 +293,21 @@ class _Pair:
         if self.i == self.j:
             q = max(q, 0.0)
         for place in ((l, self.i, self.j), (l, self.j, self.i)):
-            found.gram[place], found.error[place] = q, error
+            layers.gram[place], layers.error[place] = q, error
         return q
 
     def add(
         self,
-        found: Layers,
+        layers: Layers,
         l: int,
         covariance: float,
         factor: np.ndarray,
         omitted: np.ndarray | None = None,
     ) -> None:
         """Add increments of a covariance, whose χ is the factor, known up to what is omitted."""
-        covariance += found.covariance[l, self.i, self.j]
-        found.covariance[l + 1, self.i, self.j] = covariance
-        found.covariance[l + 1, self.j, self.i] = covariance
+        covariance += layers.covariance[l, self.i, self.j]
+        layers.covariance[l + 1, self.i, self.j] = covariance
+        layers.covariance[l + 1, self.j, self.i] = covariance
         if omitted is not None:
             self.left_out += float((np.abs(self.terms * self.chi) * omitted).sum())
         self.chi *= factor

@@ -37,7 +37,7 @@ class Layer(NamedTuple):
     """
 
     number: int
-    moved: np.ndarray
+    displacements: np.ndarray
     gram: np.ndarray
 
 
@@ -225,7 +225,7 @@ def _small_root(matrices: np.ndarray) -> np.ndarray:
 def _increment(
     network: DiffusionNetwork, method: str, generator: np.random.Generator, shape: tuple[int, ...]
 ) -> Increment:
-    """What is added to x_l, given ψ(x_l) and q_l."""
+    """Increment of x_l from ψ(x_l) and q_l."""
     law, step = network.parameter_law, network.step
     if method == "weights" or law:
         sums = _sums_of_law(law, step, generator) if law else _weighted_sums(network, generator)

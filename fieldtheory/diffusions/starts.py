@@ -92,7 +92,7 @@ class Neurons:
     weights: np.ndarray
     joint: np.ndarray | None = None
 
-    def moved(self, mean: np.ndarray) -> Neurons:
+    def shifted(self, mean: np.ndarray) -> Neurons:
         """With a mean (P,) added to all."""
         return replace(self, values=self.values + mean)
 

@@ -74,7 +74,7 @@ class WideNetwork:
         if self.network.features_are_inputs:
             across = np.outer(start.mean, m)
             return start.second + across + across.T + np.outer(m, m) + signals.covariance
-        return self.averages.gram(self.neurons.moved(m), signals.covariance)
+        return self.averages.gram(self.neurons.shifted(m), signals.covariance)
 
     def scales(self, signals: Signals) -> np.ndarray:
         """S, the covariance of u over Δt."""

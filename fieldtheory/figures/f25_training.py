@@ -219,8 +219,8 @@ def _scanned(
             progress=progress and f"f25.fig7, {name}",
             checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
         )  # fmt: skip
-        found = history.observed["response"]
-        after = _mean(found[len(found) // 2 :].mean(axis=0))
+        responses = history.observed["response"]
+        after = _mean(responses[len(responses) // 2 :].mean(axis=0))
         ratio = after[0] / before[0]
         ratios.append((ratio, ratio * math.hypot(after[1] / after[0], before[1] / before[0])))
     values, errors = np.transpose(ratios)

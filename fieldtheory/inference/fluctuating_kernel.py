@@ -41,7 +41,7 @@ class Regression(NamedTuple):
     w: np.ndarray
 
     @classmethod
-    def given(cls, C: np.ndarray, labels: np.ndarray, noise: float) -> Regression:
+    def from_labels(cls, C: np.ndarray, labels: np.ndarray, noise: float) -> Regression:
         """That of labels (P,) or (P, d) with noise; ValueError if A is singular to rounding."""
         Y = labels.reshape(len(labels), -1)
         count = len(Y)

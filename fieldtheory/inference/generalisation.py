@@ -115,7 +115,7 @@ def pac_bayes_bound(
 
 
 def gibbs_risk(posterior: Posterior) -> float:
-    """How often a function drawn from the posterior errs in the sign of its training labels.
+    """Share of training labels whose sign a function drawn from the posterior gets wrong.
 
         r_S = (1/P) Σ_i Φ(−y_i m_i / s_i),   m, s² the mean and variance at the training inputs
 
@@ -180,9 +180,9 @@ def largest_probabilities(mean: Any, deviation: Any, nodes: int = 64) -> np.ndar
     x, w = special.roots_hermitenorm(nodes)
     scale = np.maximum(deviation, np.finfo(float).tiny)[:, None]
     differences = np.clip((mean[:, :, None] - mean[:, None, :]) / scale[:, :, None], -1e3, 1e3)
-    found = np.zeros(mean.shape)
+    probabilities = np.zeros(mean.shape)
     for node, weight in zip(x, w / w.sum(), strict=True):
         logs = special.log_ndtr(node + differences)
         logs[:, *np.diag_indices(mean.shape[1])] = 0.0
-        found += weight * np.exp(logs.sum(axis=2))
-    return found / found.sum(axis=1, keepdims=True)
+        probabilities += weight * np.exp(logs.sum(axis=2))
+    return probabilities / probabilities.sum(axis=1, keepdims=True)

@@ -46,8 +46,8 @@ def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
             if Z is None and j < i:
                 line.append(grid[j][i].T)
                 continue
-            found = block(x) if Z is None and i == j else block(x, z)
-            line.append(da.from_delayed(found, (height, width), float))
+            values = block(x) if Z is None and i == j else block(x, z)
+            line.append(da.from_delayed(values, (height, width), float))
         grid.append(line)
     return da.block(grid)
 
@@ -77,8 +77,8 @@ def lazy_diagonal(kernel: Any, X: Any) -> Any:
     return da.concatenate([da.from_delayed(block(x), (height,), float) for x, height in chunks])
 
 
-def _chunks(da: Any, name: str, given: Any) -> Any:
-    array = getattr(given, "variable", given)
+def _chunks(da: Any, name: str, inputs: Any) -> Any:
+    array = getattr(inputs, "variable", inputs)
     array = array.data if hasattr(array, "dims") else array
     if not isinstance(array, da.Array):
         array = da.from_array(np.asarray(array), -1)
@@ -185,18 +185,18 @@ def _opened(zarr: Any, folder: Path, fingerprint: str) -> Any:
 def _fingerprint(kernel: Any, inputs: tuple[Any, ...], chunks: int) -> str:
     """A hash of all that decides what is in the blocks."""
     what = [storage.attributes(kernel.network), kernel.quantity, kernel.layer, None, chunks]
-    found = hashlib.sha256(json.dumps(what).encode())
+    digest = hashlib.sha256(json.dumps(what).encode())
     for array in inputs:
-        found.update(repr(array.shape).encode())
+        digest.update(repr(array.shape).encode())
         for start in range(0, array.shape[0], chunks):
             rows = np.asarray(array[start : start + chunks], dtype=float)
-            found.update(np.ascontiguousarray(rows).tobytes())
-    return found.hexdigest()
+            digest.update(np.ascontiguousarray(rows).tobytes())
+    return digest.hexdigest()
 
 
-def _sliceable(name: str, given: Any) -> Any:
-    given = validation.without_tensors(given)
-    array = given if hasattr(given, "shape") and hasattr(given, "dtype") else np.asarray(given)
+def _sliceable(name: str, inputs: Any) -> Any:
+    inputs = validation.without_tensors(inputs)
+    array = inputs if hasattr(inputs, "shape") and hasattr(inputs, "dtype") else np.asarray(inputs)
     if len(array.shape) != 2:
         raise ValueError(f"{name} must have shape (P, d), got shape {tuple(array.shape)}")
     return array

@@ -346,12 +346,12 @@ def _readin(network: LayeredNetwork) -> tuple[float, float]:
     return parameters["readin_weight_variance"], parameters["readin_bias_variance"]
 
 
-def _inputs(name: str, given: Any) -> np.ndarray:
-    found = validation.finite_array(name, given)
-    if found.ndim != 2:
-        one = ": one input x is [x]" if found.ndim == 1 else ""
-        raise ValueError(f"{name} must have shape (P, d), got shape {found.shape}{one}")
-    return found
+def _inputs(name: str, values: Any) -> np.ndarray:
+    array = validation.finite_array(name, values)
+    if array.ndim != 2:
+        one = ": one input x is [x]" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must have shape (P, d), got shape {array.shape}{one}")
+    return array
 
 
 def _identical(X: np.ndarray) -> list[np.ndarray]:
@@ -362,6 +362,6 @@ def _identical(X: np.ndarray) -> list[np.ndarray]:
     return [np.array(members) for members in kinds.values() if len(members) > 1]
 
 
-def _is_dask(given: Any) -> bool:
+def _is_dask(inputs: Any) -> bool:
     # Labelled arrays of xarray have a graph that may be None.
-    return getattr(given, "__dask_graph__", lambda: None)() is not None
+    return getattr(inputs, "__dask_graph__", lambda: None)() is not None

@@ -81,7 +81,7 @@ FIELDS = fields_of(
 
 @dataclass(frozen=True, eq=False)
 class NetworkPosterior(LabelledResult):
-    """What networks of finite width know after P labels, the result of `posterior`.
+    """Kernels and predictions of networks of finite width after P labels, from `posterior`.
 
     With Q inputs, the P training inputs first, and d outputs:
 
@@ -166,7 +166,7 @@ def posterior(
     seed: int = 0,
     progress: bool = False,
 ) -> NetworkPosterior:
-    """What a network of finite width knows after labels, to order 1/N: kernels and predictions.
+    """Kernels and predictions of a network of finite width after labels, to order 1/N.
 
     Outputs are independent given the kernel, labels have independent Gaussian noise. The equations
     are those at the head of `fieldtheory.inference.network_posterior`; what `order` 1 leaves out is
@@ -239,21 +239,21 @@ def posterior(
     elif (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
         samples = SAMPLES
     solution = solve(network, kernel)
-    law = Regression.given(solution.residual_kernels[-1], labels, noise)
+    law = Regression.from_labels(solution.residual_kernels[-1], labels, noise)
     settings = labels, noise, int(order), samples if order else None, seed
     if not order:
         return _result(solution, law, None, *settings)
     first = _corrections(solution, law, samples, seed, progress)
-    found = _result(solution, law, first, *settings)
-    if found.expansion_ratio > _LARGE:
+    result = _result(solution, law, first, *settings)
+    if result.expansion_ratio > _LARGE:
         warnings.warn(
-            f"terms of order 1/N are {float(found.expansion_ratio):.2g} of what they correct, for "
+            f"terms of order 1/N are {float(result.expansion_ratio):.2g} of what they correct, for "
             f"{len(labels)} labels at width {network.width}: the expansion holds for wider "
             "networks, fewer labels or more noise",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-    return found
+    return result
 
 
 def _input_kernel(network: LayeredNetwork, K0: Any, X: Any, X_test: Any) -> Any:
@@ -304,7 +304,7 @@ def _corrections(
 
 
 def _cost(solution: Solution, samples: int) -> str:
-    """What is done, how long it takes and the memory it needs, for the progress bar."""
+    """Name of the work, its time and its memory, for the progress bar."""
     entries = (solution.network.depth + 2) * solution.inputs**2
     seconds, size = _SECONDS * samples * entries, 8 * COPIES * entries
     return f"posterior, about {seconds:.0f} s and {size / 1e9:.1g} GB"

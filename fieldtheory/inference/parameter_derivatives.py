@@ -60,9 +60,9 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
         return root, lambda value: network.replace(**{variance: value**2})
     if name not in parameters:
         raise TypeError(unknown_argument(name, tuple(parameters)))
-    given = np.asarray(parameters[name], dtype=float)
-    largest = float(np.abs(given).max())
-    return largest, lambda value: network.replace(**{name: (given + value - largest).tolist()})
+    values = np.asarray(parameters[name], dtype=float)
+    largest = float(np.abs(values).max())
+    return largest, lambda value: network.replace(**{name: (values + value - largest).tolist()})
 
 
 def parameter_derivative(
@@ -114,12 +114,12 @@ def parameter_derivative(
             )
         return fine
 
-    found = differences(max(value, _SMALL))
-    if not isinstance(found[0], np.ndarray):
-        return found[0].map_blocks(checked, *found[1:], meta=np.empty((0, 0)))
-    if 0 < value < _SMALL and _differ(*found, _AGREES):
-        found = differences(value)
-    return checked(*found)
+    derivatives = differences(max(value, _SMALL))
+    if not isinstance(derivatives[0], np.ndarray):
+        return derivatives[0].map_blocks(checked, *derivatives[1:], meta=np.empty((0, 0)))
+    if 0 < value < _SMALL and _differ(*derivatives, _AGREES):
+        derivatives = differences(value)
+    return checked(*derivatives)
 
 
 def _differ(fine: np.ndarray, rough: np.ndarray, kernel: np.ndarray, allowed: float) -> bool:

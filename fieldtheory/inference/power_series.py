@@ -92,5 +92,5 @@ def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
 
 def _coefficients(psi: Function, K: float) -> np.ndarray:
     (values,), _ = Coefficients(psi, _MODES - 1)(np.array([K]))
-    found, size = values[:-1], np.sqrt(values[-1])
-    return np.where(np.abs(found) < _ROUNDING * size, 0.0, found)
+    coefficients, size = values[:-1], np.sqrt(values[-1])
+    return np.where(np.abs(coefficients) < _ROUNDING * size, 0.0, coefficients)

@@ -242,10 +242,10 @@ def _transformed(profile: Any, count: int) -> tuple[np.ndarray, float]:
     """Σ p cos kθ over equal angles by a fast Fourier transform, and what half of them change."""
     intervals = max(_FEWEST, 2 ** math.ceil(math.log2(4 * count)))
     values = profile(np.pi * np.arange(intervals + 1) / intervals)
-    found, rougher = (
+    sums, rougher = (
         fft.dct(values[::step], type=1)[:count] * (step / (2 * intervals)) for step in (1, 2)
     )
-    return found, float(np.abs(found - rougher).max())
+    return sums, float(np.abs(sums - rougher).max())
 
 
 def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarray:
@@ -268,13 +268,13 @@ def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarr
     weighted = weights / weights.sum() * profile(angles)
     # (k + d − 2) P_{k+1} = (2k + d − 2) t P_k − k P_{k-1}, which is stable; on the circle cos kθ.
     before, polynomial = cosines, np.ones_like(cosines)
-    found = np.empty(count)
+    coefficients = np.empty(count)
     for k in range(count):
-        found[k] = weighted @ polynomial
-        rest = k + dimension - 2
+        coefficients[k] = weighted @ polynomial
+        divisor = k + dimension - 2
         following = (2 * k + dimension - 2) * cosines * polynomial - k * before
-        before, polynomial = polynomial, following / rest if rest else cosines
-    return found
+        before, polynomial = polynomial, following / divisor if divisor else cosines
+    return coefficients
 
 
 def multiplicities(dimension: int, count: int) -> np.ndarray:

@@ -48,11 +48,11 @@ class Neuron(NamedTuple):
         """r and r_b at the kernel C^(L+1), by sweeps from ``rates`` on, A⁻¹ and u."""
         P, d = self.Y.shape
         feature = C[:P, :P] - self.c[-1]
-        known = self.noise * np.eye(P) + self.c[-1]
+        constant = self.noise * np.eye(P) + self.c[-1]
         r, bulk = rates
         for _ in range(sweeps):
-            u = np.linalg.solve(known + r * feature, self.Y)
-            inverse = np.linalg.inv(known + bulk * feature)
+            u = np.linalg.solve(constant + r * feature, self.Y)
+            inverse = np.linalg.inv(constant + bulk * feature)
             r = 1 / (1 + np.sum(feature * inverse) / self.width)
             bulk = r * (1 + r * np.sum(u * (feature @ u)) / d / self.width)
         return np.array([r, bulk]), inverse, u
@@ -81,7 +81,7 @@ class Neuron(NamedTuple):
                 total += a * np.einsum("in,in->n", f, tilt @ f)
         return total
 
-    def moved(
+    def next_paths(
         self, x: np.ndarray, roots: Sequence[np.ndarray], tilts: np.ndarray, rng: Any
     ) -> np.ndarray:
         """One move of every path by elliptical slice sampling."""
@@ -125,7 +125,7 @@ class Neuron(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """What says whether paths and kernels of one run have come to rest.
+    """Quantities that say whether paths and kernels of one run have come to rest.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def sampled(
         tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
-        x = neuron.moved(x, roots, used, rng)
+        x = neuron.next_paths(x, roots, used, rng)
         kernels, answers = neuron.averages(x, roots, inverses, used)
         if step >= DISCARDED:
             along = np.sum(u * (C[-1, :P, :P] @ u))
@@ -195,12 +195,12 @@ def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
     Of the first P inputs; directions without variance have the inverse zero. Both blocks are roots
     that move smoothly with C, so that paths ξ still have their law when C has moved.
     """
-    found = np.zeros_like(C)
-    found[:P, :P], inverse = _smooth_root(C[:P, :P])
-    found[P:, :P] = C[P:, :P] @ inverse
+    root = np.zeros_like(C)
+    root[:P, :P], inverse = _smooth_root(C[:P, :P])
+    root[P:, :P] = C[P:, :P] @ inverse
     if len(C) > P:
-        found[P:, P:] = _smooth_root(C[P:, P:] - found[P:, :P] @ found[P:, :P].T)[0]
-    return found, inverse
+        root[P:, P:] = _smooth_root(C[P:, P:] - root[P:, :P] @ root[P:, :P].T)[0]
+    return root, inverse
 
 
 def _smooth_root(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

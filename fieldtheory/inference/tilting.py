@@ -78,7 +78,7 @@ FIELDS = fields_of(
 
 @dataclass(frozen=True, eq=False)
 class TiltedPosterior(LabelledResult):
-    """What networks learn from labels where P ~ N, the result of `tilted_posterior`.
+    """Kernels and predictions after labels where P ~ N, the result of `tilted_posterior`.
 
     With Q inputs, the P training inputs first, and d outputs (no axis d for labels (P,)):
 
@@ -140,7 +140,7 @@ def tilted_posterior(
     seed: int = 0,
     progress: bool = False,
 ) -> TiltedPosterior:
-    """What networks learn from P ~ N labels: kernels and predictions at the tilted saddle point.
+    """Kernels and predictions after P ~ N labels, at the tilted saddle point.
 
     The equations are those at the head of `fieldtheory.inference.tilting`: K. Fischer et al.,
     Critical feature learning in deep neural networks, ICML (2024), with skip connections, and with
@@ -254,19 +254,19 @@ def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: Layer
     excess *= excess > _SURE * error
     drift, error = _mean_and_error(halves[:, 1] - halves[:, 0])
     drift *= abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean())
-    given = (
+    case = (
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
         f"at width {network.width}"
     )
     advice = "scale the labels down, or use more noise or a wider network"
     if excess > _LOST:
         raise ArithmeticError(
-            f"no saddle point was reached {given}: the tilt grows faster than paths of "
+            f"no saddle point was reached {case}: the tilt grows faster than paths of "
             f"{network.activation.name} follow; {advice}"
         )
     if drift or excess > _UNBALANCED:
         warnings.warn(
-            f"the sampled kernels are not at rest {given}: they drift by "
+            f"the sampled kernels are not at rest {case}: they drift by "
             f"{drift / halves.mean():.1%}, and the force on paths is off by {excess:.0%}; {advice}",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
@@ -292,7 +292,7 @@ def _result(
     C, tilts, mean, variance = (np.stack(values) for values in zip(*runs, strict=True))
     conjugate = np.zeros_like(C)
     conjugate[:, :, :count, :count] = tilts
-    found: dict[str, Any] = {}
+    moments: dict[str, Any] = {}
     for name, values in (
         ("residual_kernels", C),
         ("kernels", np.stack([accumulate(skips, each) for each in C])),
@@ -300,6 +300,6 @@ def _result(
         ("mean", mean.reshape(-1, *shape)),
         ("variance", variance.reshape(-1, *shape)),
     ):
-        found[name] = values.mean(axis=0)
-        found[f"{name}_error"] = values.std(axis=0) / np.sqrt(max(len(runs) - 1, 1))
-    return TiltedPosterior(network, kernel, labels, noise, **found, samples=samples, seed=seed)
+        moments[name] = values.mean(axis=0)
+        moments[f"{name}_error"] = values.std(axis=0) / np.sqrt(max(len(runs) - 1, 1))
+    return TiltedPosterior(network, kernel, labels, noise, **moments, samples=samples, seed=seed)

@@ -67,8 +67,8 @@ class TrainedEnsemble:
     def variance(self, Z: Any) -> np.ndarray:
         """The variance over networks at the rows of Z, shape (R,)."""
         A, joint = self._gain(Z), self.output_kernel(self.X, Z)
-        found = self.output_kernel.diagonal(Z) - 2 * (A.T * joint).sum(axis=0)
-        return np.maximum(found + ((A @ self._prior) * A).sum(axis=1), 0.0)
+        variance = self.output_kernel.diagonal(Z) - 2 * (A.T * joint).sum(axis=0)
+        return np.maximum(variance + ((A @ self._prior) * A).sum(axis=1), 0.0)
 
     def __repr__(self) -> str:
         return f"TrainedEnsemble(inputs={len(self.y)}, time={self.time:g}, ridge={self.ridge:g})"

@@ -13,7 +13,7 @@ import numpy as np
 from fieldtheory.limits.tail_sums import TailSum
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.schedules import SCHEDULES, follows_depth, scale_text
-from fieldtheory.validation import shown
+from fieldtheory.validation import excerpt
 
 # The layers from which on sums are continued.
 FIRST = 256
@@ -95,7 +95,7 @@ def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedul
         raise ValueError(
             "branch_scale must be a schedule, which says what becomes of it at infinite depth: "
             '"uniform", "decreasing" or a function of (l, L) such as lambda l, L: 0.3 / L**0.5, '
-            f"got {shown(scale_argument)}"
+            f"got {excerpt(scale_argument)}"
         )
     scale = _function(scale_argument)
     try:

@@ -116,11 +116,11 @@ def _slope_squared() -> sp.Expr:
 def _susceptibility(F: sp.Expr, factor: sp.Expr) -> Callable[..., Any]:
     """γ² + factor · ⟨F⟩ at K = 7/10, for γ = 1/2."""
 
-    def found(point: Mapping[Any, Any], digits: int) -> Any:
+    def susceptibility(point: Mapping[Any, Any], digits: int) -> Any:
         average = precise.average(sp.expand(F), (X,), [[_VARIANCE]], digits)
         return sp.Rational(1, 4) + factor * average
 
-    return found
+    return susceptibility
 
 
 def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:

@@ -108,7 +108,7 @@ def _drawn(activation: Any, method: str) -> np.ndarray:
     generator = np.random.default_rng([1, method == "sde"])
     start = input_layer(network, [0.0, 1.0])
     *_, last = layers_drawn(network, start, method, generator, _FEW)
-    return np.asarray(start[:, 0] + last.moved[:, :, 0])
+    return np.asarray(start[:, 0] + last.displacements[:, :, 0])
 
 
 def _scores(activation: str) -> dict[str, float]:

@@ -94,12 +94,12 @@ def _rescaled_rates() -> sp.Matrix:
 def _at_horizon(horizon: float, **variances: Any) -> Callable[[Mapping[Any, Any]], float]:
     """Covariance of x_T of two inputs in a swish network of the depth of a point."""
 
-    def found(point: Mapping[Any, Any]) -> float:
+    def covariance(point: Mapping[Any, Any]) -> float:
         depth, phi = int(point[_DEPTH]), as_activation("swish")
         network = DiffusionNetwork(depth=depth, activation=phi, horizon=horizon, **variances)
         return float(solve_diffusion(network, [0.5, 1.0]).covariance[-1, 0, 1])
 
-    return found
+    return covariance
 
 
 def _swapped() -> sp.Matrix:

@@ -121,7 +121,7 @@ def verdicts(
 
     def judged() -> Iterator[Verdict]:
         # A claim holds functions that stay in the process; what it finds is text.
-        tasks = ((_found, *place, digits) for place in places)
+        tasks = ((_evidence_and_word, *place, digits) for place in places)
         results = chunks.in_order(tasks, jobs, "verdicts in several processes")
         for (paper, index), (evidence, word) in zip(places, results, strict=True):
             verdict = Verdict(PAPERS[paper][index], evidence, word)
@@ -180,6 +180,6 @@ def _places(papers: Sequence[str] | None, equation: str | None = None) -> list[t
     return named
 
 
-def _found(paper: str, index: int, digits: int) -> tuple[Evidence, str]:
+def _evidence_and_word(paper: str, index: int, digits: int) -> tuple[Evidence, str]:
     verdict = PAPERS[paper][index].verdict(digits)
     return verdict.found, verdict.word

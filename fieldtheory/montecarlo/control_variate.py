@@ -287,7 +287,7 @@ def _one_tile(
                 order2[:, l, 0] = second.next(l, z[:, 0], u[0], kappa[0], *mine)
             u = sum(x[:, alpha] * x[:, beta] for x in psi)
             u = weights[l + 1] * u - (residual[l + 1] - biases[l + 1])[:, None]
-            u = u.swapaxes(0, 1) + point.gains.moved(l + 1, kappa)
+            u = u.swapaxes(0, 1) + point.gains.kernel_change(l + 1, kappa)
         kappa = add_skip(skips[l + 1], kappa, u)
         every[:, l], drawn[:, l] = u.swapaxes(0, 1), packed(C)
     steps, means = drawn - residual[1:], every.mean(axis=3)

@@ -177,7 +177,7 @@ def _perturbed(kernel: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _distance(network: LayeredNetwork, kernel: np.ndarray, layer: int) -> float:
-    """How far the first entry of the last column of C*^(m) can move both ways."""
+    """Distance by which the first entry of the last column of C*^(m) can change both ways."""
     matrix = solve(network, kernel).residual_kernels[layer]
     if len(kernel) == 1:
         if not matrix[0, 0] > 0:

@@ -186,7 +186,7 @@ def activation_from_text(text: str, name: str = "") -> Activation:
         names = ", ".join(ACTIVATIONS)
         raise ValueError(
             f"activation must be one of {names}, or an expression such as tanh(2*h), "
-            f"got {_shown(text)}{similar(text)}"
+            f"got {_excerpt(text)}{similar(text)}"
         )
     if len(text) > _LONGEST:
         raise ValueError(f"activation must have at most {_LONGEST} characters, got {len(text)}")
@@ -199,11 +199,11 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     except _FAULTS as error:
         reason = " ".join(str(error).split())
         raise ValueError(
-            f"activation must be a name or an expression in h, got {_shown(text)} ({reason})"
+            f"activation must be a name or an expression in h, got {_excerpt(text)} ({reason})"
         ) from None
     real = isinstance(expression, sp.Expr) and not expression.has(sp.zoo, sp.nan, sp.oo, sp.I)
     if not (real and expression.has(h)):
-        raise ValueError(f"activation must be a real expression in h, got {_shown(text)}")
+        raise ValueError(f"activation must be a real expression in h, got {_excerpt(text)}")
     return Activation(expression, name)
 
 
@@ -233,7 +233,9 @@ def _with_moduli(text: str) -> str:
         # A bar that closes ends a term.
         before = before[-_LOOKED_AT:] + (")" if sign == "|" and not opens else sign)
     if opened or not paired:
-        raise _Refused(f"activation must have its bars in pairs, got {_shown(text)}; write abs(h)")
+        raise _Refused(
+            f"activation must have its bars in pairs, got {_excerpt(text)}; write abs(h)"
+        )
     return "".join(parts)
 
 
@@ -277,7 +279,7 @@ def _value(node: ast.AST) -> Any:
         case ast.Call(func=ast.Name(id=name)):
             return _called(node, name)
     raise _Refused(
-        f"activation must be an expression in the one symbol h, got {_shown(ast.unparse(node))}"
+        f"activation must be an expression in the one symbol h, got {_excerpt(ast.unparse(node))}"
         f"{_hint(node)}"
     )
 
@@ -302,7 +304,7 @@ def _term(node: ast.AST) -> sp.Expr:
     """The same where only a term can stand, not a condition."""
     value = _value(node)
     if not isinstance(value, sp.Expr):
-        raise _Refused(f"activation must be made of terms, got {_shown(ast.unparse(node))}")
+        raise _Refused(f"activation must be made of terms, got {_excerpt(ast.unparse(node))}")
     return value
 
 
@@ -311,7 +313,7 @@ def _condition(node: ast.AST) -> Any:
     value = _value(node)
     if isinstance(value, sp.Expr):
         raise _Refused(
-            f"activation must have conditions such as h > 0, got {_shown(ast.unparse(node))}"
+            f"activation must have conditions such as h > 0, got {_excerpt(ast.unparse(node))}"
         )
     return value
 
@@ -354,7 +356,7 @@ def _called(node: ast.Call, name: str) -> Any:
     if function or registered:
         raise _Refused(
             f"activation must call {name} with its number of arguments, "
-            f"got {_shown(ast.unparse(node))}"
+            f"got {_excerpt(ast.unparse(node))}"
         )
     typed = [key for key in _FUNCTIONS if key[0].islower()]
     raise _Refused(
@@ -366,7 +368,7 @@ def _called(node: ast.Call, name: str) -> Any:
 def _integer(node: ast.AST) -> int:
     value = ast.literal_eval(node) if isinstance(node, ast.Constant | ast.UnaryOp) else None
     if type(value) is not int:
-        raise _Refused(f"activation must be made of numbers, got {_shown(ast.unparse(node))}")
+        raise _Refused(f"activation must be made of numbers, got {_excerpt(ast.unparse(node))}")
     return value
 
 
@@ -374,7 +376,7 @@ def _typed_power(node: ast.BinOp, base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
     if not (exponent.is_Rational and abs(exponent) <= _LARGEST_POWER):
         raise _Refused(
             f"activation must have powers with exponents up to {_LARGEST_POWER}, "
-            f"got {_shown(ast.unparse(node))}"
+            f"got {_excerpt(ast.unparse(node))}"
         )
     _require_small(node, base, exponent)
     return base**exponent
@@ -388,10 +390,10 @@ def _require_small(node: ast.AST, base: sp.Expr, exponent: sp.Expr) -> None:
     if exponent.is_number and bits * abs(exponent) > _LARGEST_BITS:
         raise _Refused(
             f"activation must have powers of numbers of at most {_LARGEST_BITS} bits, "
-            f"got {_shown(ast.unparse(node))}"
+            f"got {_excerpt(ast.unparse(node))}"
         )
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     """The text in quotes, shortened to fit on a line."""
     return repr(text if len(text) <= 100 else f"{text[:97]}...")

@@ -109,7 +109,7 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
         if law is None:
             return
         if not isinstance(law, ParameterLaw):
-            raise TypeError(f"parameter_law must be a ParameterLaw, got {validation.shown(law)}")
+            raise TypeError(f"parameter_law must be a ParameterLaw, got {validation.excerpt(law)}")
         if law.width != self.width:
             raise ValueError(f"parameter_law must be of width {self.width}, got {law.width}")
         for name in ("weight_variance", "bias_variance"):

@@ -15,7 +15,7 @@ from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
-from fieldtheory.validation import shown
+from fieldtheory.validation import excerpt
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
@@ -191,7 +191,8 @@ def checked_network(network: Any) -> LayeredNetwork:
     """The argument ``network`` if it is of a family that is complete, or raise TypeError."""
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
-            f"network must be a ResidualNetwork or of another layered family, got {shown(network)}"
+            "network must be a ResidualNetwork or of another layered family, "
+            f"got {excerpt(network)}"
         )
     check_family(network)
     return network

@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.networks.activation import Activation
-from fieldtheory.validation import shown
+from fieldtheory.validation import excerpt
 
 _FIELDS = ("depth", "activation", "width", "input_dim")
 _READIN = ("readin_weight_variance", "readin_bias_variance")
@@ -46,7 +46,7 @@ def check_family(network: Any) -> None:
         variances = getattr(family, method)(parameters)[:2]
         if any(np.less(variance, 0).any() for variance in variances):
             raise ValueError(
-                f"{family.__name__}.{method} must return a_l and c_l >= 0, got {shown(variances)}"
+                f"{family.__name__}.{method} must return a_l and c_l >= 0, got {excerpt(variances)}"
             )
 
 
@@ -116,7 +116,7 @@ def _checked_parameters(network: Any) -> Mapping[str, Any]:
     family, parameters = type(network).__name__, network.parameters
     if not isinstance(network.activation, Activation):
         raise TypeError(
-            f"activation of {family} must be an Activation, got {shown(network.activation)}; "
+            f"activation of {family} must be an Activation, got {excerpt(network.activation)}; "
             "a __post_init__ of its own begins with super().__post_init__()"
         )
     try:
@@ -131,7 +131,7 @@ def _checked_parameters(network: Any) -> Mapping[str, Any]:
             raise ValueError(
                 f"parameters of {family} must have {name} for every layer, an array "
                 f"(..., {network.depth}) such as per_layer(self.{name}, self.depth), "
-                f"got {shown(parameters[name])}"
+                f"got {excerpt(parameters[name])}"
             )
     return parameters
 
@@ -154,7 +154,7 @@ def _called(family: Any, method: str, *arguments: Any) -> Any:
 
 
 def _refused(family: Any, method: str, value: Any) -> TypeError:
-    return TypeError(f"{family.__name__}.{method} must {_ALLOWED[method]}, got {shown(value)}")
+    return TypeError(f"{family.__name__}.{method} must {_ALLOWED[method]}, got {excerpt(value)}")
 
 
 @lru_cache

@@ -110,14 +110,14 @@ _SPELT = str.maketrans(
 _DEVIATION = re.compile("s(?:igma)?(in|out)?([wb])(?:read)?(in|out)?")
 
 
-def unknown_argument(name: str, known: Collection[str]) -> str:
+def unknown_argument(name: str, names: Collection[str]) -> str:
     """The words for an argument that a function or network does not have.
 
     Parameters
     ----------
     name : str
         As it was typed.
-    known : collection of str
+    names : collection of str
         The arguments that there are.
 
     Examples
@@ -128,26 +128,26 @@ def unknown_argument(name: str, known: Collection[str]) -> str:
     "unknown argument 'rho': branch_scale (ρ) is a parameter of the network, not given here"
     """
     head = f"unknown argument {name!r}"
-    if suggestion := hint(name, known):
+    if suggestion := hint(name, names):
         return f"{head}: did you mean {suggestion}?"
-    for other in _meant(name):
+    for other in _candidates(name):
         if other in PARAMETERS:
-            return f"{head}: {_shown(other)} is a parameter of the network, not given here"
+            return f"{head}: {_with_symbol(other)} is a parameter of the network, not given here"
         return f"{head}: {other} is {_ARGUMENTS[other][0]}"
-    return f"{head}, known are {', '.join(known)}"
+    return f"{head}, known are {', '.join(names)}"
 
 
-def hint(name: str, known: Collection[str]) -> str:
-    """The known name that was most likely meant, with its symbol; empty if there is none.
+def hint(name: str, names: Collection[str]) -> str:
+    """The name that was most likely meant, with its symbol; empty if there is none.
 
     Examples
     --------
     >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
     ('weight_variance (σ_w²)', 'width (N)', '')
     """
-    candidates = [other for other in _meant(name) if other in known]
-    candidates += difflib.get_close_matches(name, list(known), 1, 0.7)
-    return _shown(candidates[0]) if candidates else ""
+    candidates = [other for other in _candidates(name) if other in names]
+    candidates += difflib.get_close_matches(name, list(names), 1, 0.7)
+    return _with_symbol(candidates[0]) if candidates else ""
 
 
 def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -190,11 +190,11 @@ def named_parameters(family: type[_T]) -> type[_T]:
     return family
 
 
-def _shown(name: str) -> str:
+def _with_symbol(name: str) -> str:
     return f"{name} ({PARAMETERS[name].symbol})" if name in PARAMETERS else name
 
 
-def _meant(name: str) -> list[str]:
+def _candidates(name: str) -> list[str]:
     """The parameters and arguments that a typed name may stand for."""
     exact = [other for other in (*PARAMETERS, *_ARGUMENTS) if other == name]
     return exact + _spellings().get(name, []) + _spellings().get(_spelt(name), [])

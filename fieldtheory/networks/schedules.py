@@ -13,7 +13,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.exact_numbers import number
-from fieldtheory.validation import shown
+from fieldtheory.validation import excerpt
 
 # Of a function Σ ρ_l² is followed over depths that double, this many times.
 _DOUBLINGS = 14
@@ -79,7 +79,7 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
         return value
     if not (named and isinstance(number(value), str)):
         return validation.layer_scales(name, value, depth)
-    _known(name, value)
+    _named_schedule(name, value)
     return value
 
 
@@ -99,7 +99,7 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     array([0.25, 0.5 , 0.75, 1.  ])
     """
     if isinstance(scale, str):
-        values = _known(name, scale).values(np.arange(1.0, depth + 1), depth)
+        values = _named_schedule(name, scale).values(np.arange(1.0, depth + 1), depth)
     elif callable(scale):
         values = np.array([_value(name, scale, l, depth) for l in range(1, depth + 1)])
     else:
@@ -107,7 +107,7 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     return np.broadcast_to(values, (*values.shape[:-1], depth))
 
 
-def _known(name: str, schedule: str) -> NamedSchedule:
+def _named_schedule(name: str, schedule: str) -> NamedSchedule:
     others = "a number, an array, a function of (l, L) or "
     return SCHEDULES[validation.choice(name, schedule, SCHEDULES, others)]
 
@@ -130,7 +130,7 @@ def _value(name: str, function: Callable[[int, int], Any], layer: int, depth: in
             number = float(value)
     if not math.isfinite(number):
         raise ValueError(
-            f"{name} must be a function of (l, L) with finite real numbers, got {shown(value)} "
+            f"{name} must be a function of (l, L) with finite real numbers, got {excerpt(value)} "
             f"at l={layer}, L={depth}"
         )
     return number

@@ -40,7 +40,7 @@ class Field:
         Its power of 1/N.
     loops : int
         The ``order`` of `solve` for which it is defined.
-    shown : {"always", "one input", "asked"}
+    written : {"always", "one input", "asked"}
         "always": written to files and labelled arrays. The others are written if they have been
         computed; "one input" ones are computed for the labelled arrays of a single input.
     error : bool
@@ -80,7 +80,7 @@ class Field:
     batches: bool = True
     order: int = 0
     loops: int = 1
-    shown: str = "asked"
+    written: str = "asked"
     error: bool = False
     simulated: str = ""
     simulated_across: str = ""
@@ -113,13 +113,13 @@ def table(*rows: Field) -> dict[str, Field]:
 
 # Words of a table for parameters that go together.
 _KINDS: Mapping[str, Mapping[str, Any]] = {
-    "always": {"shown": "always"},
+    "always": {"written": "always"},
     "with_error": {"error": True},
     "of_kernels": {"of_kernels": True},
     "several": {"inputs": "several"},
-    "finite": {"batches": False, "shown": "one input"},
-    "two_loops": {"batches": False, "shown": "one input", "inputs": "one", "loops": 2},
-    "if_asked": {"shown": "asked"},
+    "finite": {"batches": False, "written": "one input"},
+    "two_loops": {"batches": False, "written": "one input", "inputs": "one", "loops": 2},
+    "if_asked": {"written": "asked"},
     "order_1": {"order": 1},
     "order_2": {"order": 2},
     "of_pairs": {"of_inputs": ("pair", "pair_")},
@@ -143,7 +143,7 @@ def fields_of(text: str) -> dict[str, Field]:
     Examples
     --------
     >>> found = fields_of("kernels | layer | K^{(l)} | kernels | always column=K")["kernels"]
-    >>> found.column, found.dims, found.shown
+    >>> found.column, found.dims, found.written
     ('K', ('layer',), 'always')
     """
     rows = re.sub(r"\n *\|", " |", text.strip()).splitlines()

@@ -203,7 +203,7 @@ class PreciseSolution(Stored):
 
     def labelled(self, stored: bool) -> Labelled:
         """Kernels, responses and the fields that have been computed, their numbers as text."""
-        names = [name for name in _FIELDS if name in vars(self) or FIELDS[name].shown == "always"]
+        names = [name for name in _FIELDS if name in vars(self) or FIELDS[name].written == "always"]
         names = [name for name in names if self.inputs == 1 or not _of_fluctuations(FIELDS[name])]
         variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
             name: (

@@ -249,7 +249,7 @@ class Result(Stored):
         for name in of or ():
             columns[name] = self._column(self.table[validation.quantity("of", name, names)], "")
         for field in self.table.values() if of is None else ():
-            wanted = fluctuations or field.shown == "always"
+            wanted = fluctuations or field.written == "always"
             if (
                 field.column
                 and wanted
@@ -347,7 +347,9 @@ class Result(Stored):
             field
             for field in self.table.values()
             if vars(self).get(field.name) is not None
-            or (field.name not in vars(self) and field.shown in always and self._is_defined(field))
+            or (
+                field.name not in vars(self) and field.written in always and self._is_defined(field)
+            )
         ]
 
     def _available(self, chosen: list[Field]) -> Iterator[Field]:

@@ -107,7 +107,7 @@ def attributes(
         if again.get(name) != written.get(name):
             raise ValueError(
                 f"{name} of a {type(network).__name__} cannot be written to a file, "
-                f"got {validation.shown(getattr(network, name, None))}"
+                f"got {validation.excerpt(getattr(network, name, None))}"
             )
     return {**written, **settings}
 
@@ -153,7 +153,7 @@ def _text(name: str, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} cannot be written to a file: it must be made of numbers, text, tuples, enums, "
-            f"activations and frozen dataclasses, got {validation.shown(value)} ({error})"
+            f"activations and frozen dataclasses, got {validation.excerpt(value)} ({error})"
         ) from None
 
 

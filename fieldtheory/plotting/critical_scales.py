@@ -11,12 +11,12 @@ from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled
 
 
 @styled
-def draw_scales(found: Mapping[str, np.ndarray], point: Mapping[str, float], name: str) -> Any:
+def draw_scales(curves: Mapping[str, np.ndarray], point: Mapping[str, float], name: str) -> Any:
     """ξ over γ, and next to it the susceptibilities, with bands of one standard error.
 
     Parameters
     ----------
-    found : mapping of str to ndarray, shape (n,)
+    curves : mapping of str to ndarray, shape (n,)
         ``skip_scale``, ``branch_scale``, ``parallel`` and ``perpendicular``, the last three with
         ``<name>_error``; NaN where there is no solution.
     point : mapping of str to float
@@ -36,7 +36,7 @@ def draw_scales(found: Mapping[str, np.ndarray], point: Mapping[str, float], nam
     )
     right.axhline(1.0, color=GRAY, linewidth=0.7)
     for ax, field, colour, label in lines:
-        x, y, error = found["skip_scale"], found[field], found[f"{field}_error"]
+        x, y, error = curves["skip_scale"], curves[field], curves[f"{field}_error"]
         ax.fill_between(x, y - error, y + error, color=colour, alpha=0.25, linewidth=0)
         ax.plot(x, y, color=colour, label=label)
         own = point["skip_scale"], point[field], point[f"{field}_error"]

@@ -42,7 +42,7 @@ class Picture(NamedTuple):
 
 
 def picture(graph: Any) -> Picture:
-    """Where the points and lines of a diagram are drawn.
+    """Places of the points and lines of a diagram.
 
     Parameters
     ----------
@@ -166,22 +166,22 @@ def _at(point: np.ndarray) -> str:
     return f"({x:.2f},{y:.2f})"
 
 
-def _draw(ax: Any, shown: Picture, pale: bool) -> None:
+def _draw(ax: Any, drawing: Picture, pale: bool) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
-    for points, dashed in shown.strokes:
+    for points, dashed in drawing.strokes:
         colour = GRAY if pale else ORANGE if dashed else BLUE
         style: Any = (0, (2, 1.2)) if dashed else "-"
         patch = PathPatch(Path(points, codes), fill=False, edgecolor=colour, linestyle=style)
         patch.set_linewidth(1.2)
         ax.add_patch(patch)
-    if len(shown.vertices):
-        ax.plot(*shown.vertices.T, "o", color=GRAY if pale else "black", markersize=3.5)
-    for name, place in shown.names:
+    if len(drawing.vertices):
+        ax.plot(*drawing.vertices.T, "o", color=GRAY if pale else "black", markersize=3.5)
+    for name, place in drawing.names:
         ax.text(*place, name, ha="center", va="center", fontsize=8, color=GRAY if pale else "black")
-    corners = np.concatenate([s.points for s in shown.strokes] + [[p] for _, p in shown.names])
+    corners = np.concatenate([s.points for s in drawing.strokes] + [[p] for _, p in drawing.names])
     reach = max(1.3, float(np.abs(corners).max()) + 0.2)
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)

@@ -130,7 +130,7 @@ class OneInput:
         return [chi[0], *(gain * x for gain, x in zip(self.gains[1:], chi, strict=False))]
 
     @cached_property
-    def moved(self) -> Matrix:
+    def kernel_derivatives(self) -> Matrix:
         """∂K^(l)/∂C^(m) = Π_{m<j<=l} growth_j, 0 for l < m, for l, m = 0, ..., L."""
         size = self.network.depth + 1
         responses = [[0] * size for _ in range(size)]
@@ -144,7 +144,7 @@ class OneInput:
     def propagator(self) -> Matrix:
         """N G12 = ∂C^(l)/∂C^(m), (L + 2, L + 2) (F25 eq. (49))."""
         one = self.arithmetic.number(sp.S.One)
-        gains = zip(self.gains[1:], self.moved, strict=True)
+        gains = zip(self.gains[1:], self.kernel_derivatives, strict=True)
         matrix = [[gain * x for x in row] + [0] for gain, row in gains]
         matrix.insert(0, [0] * (self.network.depth + 2))
         for l, row in enumerate(matrix):
@@ -349,7 +349,7 @@ def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
         )
         variances = [kernel[0, 0], kernel[1, 1]]
         if kernel[0, 1] != kernel[1, 0]:
-            raise ValueError(f"K0 must be symmetric, got {validation.shown(K0)}")
+            raise ValueError(f"K0 must be symmetric, got {validation.excerpt(K0)}")
         if kernel.det() < 0:
             raise ValueError(
                 "K0 must be positive semidefinite, got the determinant "

@@ -38,7 +38,7 @@ def mean_shift(one: OneInput) -> list[Any]:
     for l, K in enumerate(one.kernels[:-1]):
         source = curvature(K) * variance[l] / 2
         for k in range(1, l + 1):
-            source += weights[k] * slopes[k - 1][l] * one.moved[l][k]
+            source += weights[k] * slopes[k - 1][l] * one.kernel_derivatives[l][k]
         sources.append(weights[l + 1] * source)
     return one.propagated(sources)
 
@@ -51,7 +51,8 @@ def four_point(one: OneInput) -> list[Any]:
     values = []
     for l, variance in enumerate(kernel_variance(one)):
         terms = (
-            one.moved[l][m] * 2 * one.gains[m] * one.signals[l][m - 1] ** 2 for m in range(1, l + 1)
+            one.kernel_derivatives[l][m] * 2 * one.gains[m] * one.signals[l][m - 1] ** 2
+            for m in range(1, l + 1)
         )
         values.append(variance + 2 * mpmath.fsum(terms))
     return values

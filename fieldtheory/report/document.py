@@ -274,18 +274,18 @@ def mathml(latex: str, display: str = "block") -> str:
     """
     from latex2mathml.converter import Converter
 
-    shown = repr(latex if len(latex) <= 80 else latex[:77] + "...")
+    excerpt = repr(latex if len(latex) <= 80 else latex[:77] + "...")
     try:
         root = Converter(display=display).convert_to_element(_mend_latex(latex))
     except Exception as error:  # its exceptions share no base class, and some are IndexErrors
         reason = " ".join(f"{type(error).__name__} {error}".split())
-        raise ValueError(f"latex must be a readable formula, got {shown} ({reason})") from error
+        raise ValueError(f"latex must be a readable formula, got {excerpt} ({reason})") from error
     _mend_elements(root)
     for element in root.iter():
         if re.match(r"\\[a-zA-Z]|&$", element.text or "") or element.get("linebreak"):
             raise ValueError(
                 "latex must hold known commands, and & and \\\\ in known environments only, "
-                f"got {element.text or chr(92) * 2} in {shown}"
+                f"got {element.text or chr(92) * 2} in {excerpt}"
             )
     del root.attrib["xmlns"]  # implied in HTML
     return ElementTree.tostring(root, encoding="unicode")

@@ -115,10 +115,10 @@ def _one(match: re.Match[str]) -> str:
     if not index and not power:
         return f"${_SIGNS[base]}$" if base in _SIGNS else _TEXT.get(base, base)
     # A closing bracket or quotation mark takes an index like a letter.
-    shown = _SIGNS.get(base, {"{": r"\{", "}": r"\}"}.get(base, base))
+    symbol = _SIGNS.get(base, {"{": r"\{", "}": r"\}"}.get(base, base))
     low = f"_{{{_plain(index[1:])}}}" if index else ""
     high = f"^{{{_plain(power.removeprefix('**').removeprefix('^'))}}}" if power else ""
-    return f"${shown}{low}{high}$"
+    return f"${symbol}{low}{high}$"
 
 
 def ascii_formula(formula: str) -> str:
@@ -136,7 +136,7 @@ def ascii_formula(formula: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """What stands in an index or a power: digits alone, or a formula."""
+    """Text of an index or a power: digits alone, or a formula."""
     if all(sign in _POWERS for sign in text):
         return "".join(_POWERS[sign] for sign in text)
     return ascii_formula(text.strip("{}")).strip()

@@ -19,7 +19,7 @@ from fieldtheory.scaling import few_pairs, mean_scaling
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """What a run found.
+    """Results of a run.
 
     Attributes
     ----------

@@ -60,7 +60,7 @@ def equal_share(classes: Sequence[Any] | None) -> int:
     return _MOST_SAMPLES - _MOST_SAMPLES % max(len(classes or ()), 1)
 
 
-def part(found: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | None, int]:
+def part(dataset: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | None, int]:
     """Classes and number of the samples to take where there are more than ``most``.
 
     An equal share of every class. The first samples where there are no classes, or where they were
@@ -72,8 +72,8 @@ def part(found: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | N
     >>> part(images, 7), part(Dataset(np.eye(9), None, "nine"), 7)
     ((['3', '7', '8'], 6), (None, 7))
     """
-    if found.labels is not None:
-        labels, sizes = np.unique(found.labels, return_counts=True)
+    if dataset.labels is not None:
+        labels, sizes = np.unique(dataset.labels, return_counts=True)
         count, names = len(labels) * int(min(most // len(labels), sizes.min())), labels.tolist()
         typed = all(str(name) == str(name).strip() and "," not in str(name) for name in names)
         if chosen or (count >= _ENOUGH * most and typed):

@@ -113,10 +113,10 @@ def run(
     folder = results_folder.replaceable(output, (*FILES, *_EARLIER))
     _require_extras()
     with results_folder.built_aside(folder, (*FILES, *_EARLIER)) as partial_folder:
-        found: Findings = _write(
+        findings: Findings = _write(
             partial_folder, folder, network, K0, data, words, typed, samples, step
         )
-    return found
+    return findings
 
 
 def _write(
@@ -134,7 +134,7 @@ def _write(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         numbers = _numbers(network, K0, data, samples, step)
-    found = Findings(
+    findings = Findings(
         network=network,
         data=data,
         words=words,
@@ -142,20 +142,20 @@ def _write(
         warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
         **numbers,
     )
-    found.solution.save(partial_folder / "solution.npz")
-    if not isinstance(found.comparison, str):
-        found.comparison.save(partial_folder / "comparison.npz")
-    rows = scaling_rows(found)
+    findings.solution.save(partial_folder / "solution.npz")
+    if not isinstance(findings.comparison, str):
+        findings.comparison.save(partial_folder / "comparison.npz")
+    rows = scaling_rows(findings)
     write_csv(partial_folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
     step(5, "figures")
     drawn = {
-        name: style.save(draw(found), curves(found), partial_folder, name)
+        name: style.save(draw(findings), curves(findings), partial_folder, name)
         for name, (draw, curves) in pictures.FIGURES.items()
     }
     step(6, "formulas and page")
     formulas = write_formulas(partial_folder)
-    results_page.write(partial_folder / "report.html", found, formulas, rows, drawn, typed)
-    return found
+    results_page.write(partial_folder / "report.html", findings, formulas, rows, drawn, typed)
+    return findings
 
 
 def _numbers(
@@ -210,7 +210,7 @@ def _numbers(
 
 
 def _or_reason(compute: Callable[[], Any]) -> Any:
-    """What is computed, or in words why it cannot be."""
+    """Result of a computation, or the reason in words why there is none."""
     try:
         return compute()
     except (ValueError, ArithmeticError) as error:
@@ -218,10 +218,10 @@ def _or_reason(compute: Callable[[], Any]) -> Any:
 
 
 def _optima(network: ResidualNetwork, K0: np.ndarray) -> np.ndarray:
-    found = np.asarray(optimal_scaling(network, K0))
-    if np.isnan(found[np.triu_indices(len(found), 1)]).all():
+    optima = np.asarray(optimal_scaling(network, K0))
+    if np.isnan(optima[np.triu_indices(len(optima), 1)]).all():
         raise ValueError("no pair of these samples has one")
-    return found
+    return optima
 
 
 def _responses(
@@ -229,8 +229,8 @@ def _responses(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Responses of the output over ρ, of a variance and of a covariance of two typical samples."""
     size = np.sqrt(np.diagonal(K0))
-    known = np.ones(K0.shape) if isinstance(scaling, str) else ~np.isnan(scaling)
-    upper = np.nonzero(np.triu(known, 1))
+    has_optimum = np.ones(K0.shape) if isinstance(scaling, str) else ~np.isnan(scaling)
+    upper = np.nonzero(np.triu(has_optimum, 1))
     order = np.argsort((K0 / np.outer(size, size))[upper])
     pair = [int(index[order[len(order) // 2]]) for index in upper]
     if isinstance(scaling, str):
@@ -241,8 +241,8 @@ def _responses(
         )
     else:
         rho = (float(scaling[pair[0], pair[1]]) or 1.0) * _SCALINGS
-    found = solve(network.replace(branch_scale=rho[:, None]), K0[np.ix_(pair, pair)])
-    return rho, found.output_response[:, 0, :]
+    solution = solve(network.replace(branch_scale=rho[:, None]), K0[np.ix_(pair, pair)])
+    return rho, solution.output_response[:, 0, :]
 
 
 def write_formulas(folder: Path) -> dict[str, str]:
@@ -262,14 +262,14 @@ def write_formulas(folder: Path) -> dict[str, str]:
     return generic
 
 
-def scaling_rows(found: Findings) -> list[dict[str, Any]]:
+def scaling_rows(findings: Findings) -> list[dict[str, Any]]:
     """The rows of optimal_scaling.csv from ρ* of every pair; none where there is no maximum."""
     rows: list[dict[str, Any]] = []
-    if isinstance(found.scaling, str):
+    if isinstance(findings.scaling, str):
         return rows
-    groups = found.groups | pair_classes(None, len(found.scaling))
+    groups = findings.groups | pair_classes(None, len(findings.scaling))
     for name, mask in groups.items():
-        chosen = found.scaling[mask & ~np.isnan(found.scaling)]
+        chosen = findings.scaling[mask & ~np.isnan(findings.scaling)]
         if not len(chosen):
             continue
         # Equal samples differ by the rounding of the root finder, which is no spread.

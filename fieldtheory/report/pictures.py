@@ -25,44 +25,44 @@ _SIZE = (4.2,), 3.0
 _MOST_CLASSES = 12
 
 
-def kernels(found: Findings) -> list[Curve]:
+def kernels(findings: Findings) -> list[Curve]:
     """Means of K^(l) of the hidden layers over the classes of pairs of samples."""
-    return _means(found, found.solution.kernels[:-1])
+    return _means(findings, findings.solution.kernels[:-1])
 
 
-def responses(found: Findings) -> list[Curve]:
+def responses(findings: Findings) -> list[Curve]:
     """Means of χ^(l) over the classes of pairs of samples."""
-    return _means(found, found.solution.response)
+    return _means(findings, findings.solution.response)
 
 
-def correlations(found: Findings) -> list[Curve]:
+def correlations(findings: Findings) -> list[Curve]:
     """Correlations of the outputs for the samples."""
-    return matrix_rows("", correlation(found.solution.kernels[-1]))
+    return matrix_rows("", correlation(findings.solution.kernels[-1]))
 
 
-def eigenvalues(found: Findings) -> list[Curve]:
+def eigenvalues(findings: Findings) -> list[Curve]:
     """Eigenvalues of the kernels of input and output for the samples, relative to their sums."""
     curves = []
     for name, kernel in (("input", 0), ("output", -1)):
-        values = np.linalg.eigvalsh(found.solution.kernels[kernel])[::-1]
+        values = np.linalg.eigvalsh(findings.solution.kernels[kernel])[::-1]
         shares = values / values.sum()
         shares = shares[shares > 1e-14]
         curves.append(Curve("", name, np.arange(1, len(shares) + 1), shares))
     return curves
 
 
-def optimum(found: Findings) -> list[Curve]:
+def optimum(findings: Findings) -> list[Curve]:
     """Responses of a variance and of a covariance of the output over ρ."""
-    rho, values = found.response
+    rho, values = findings.response
     names = "variance", "covariance of two samples"
     return [Curve("", name, rho, values[:, i]) for i, name in enumerate(names)]
 
 
-def fluctuations(found: Findings) -> list[Curve]:
+def fluctuations(findings: Findings) -> list[Curve]:
     """Standard deviations of K^(l) over networks, relative to K^(l), with simulated ones."""
-    K = found.single.kernels[:-1]
-    theory = np.sqrt(found.single.kernel_variance) / K
-    variance, error = found.ensemble.kernel_variance, found.ensemble.kernel_variance_error
+    K = findings.single.kernels[:-1]
+    theory = np.sqrt(findings.single.kernel_variance) / K
+    variance, error = findings.ensemble.kernel_variance, findings.ensemble.kernel_variance_error
     simulated = np.sqrt(np.maximum(variance, 0.0))
     spread = np.divide(error, 2 * simulated, out=np.zeros_like(error), where=simulated > 0)
     return [
@@ -71,12 +71,12 @@ def fluctuations(found: Findings) -> list[Curve]:
     ]
 
 
-def simulation(found: Findings) -> list[Curve]:
+def simulation(findings: Findings) -> list[Curve]:
     """Deviations of mean kernels from those of infinite width in per cent."""
-    K = found.single.kernels[:-1]
-    mean, error = found.ensemble.kernel_mean[: len(K)], found.ensemble.kernel_mean_error[: len(K)]
+    K, ensemble = findings.single.kernels[:-1], findings.ensemble
+    mean, error = ensemble.kernel_mean[: len(K)], ensemble.kernel_mean_error[: len(K)]
     points = over_layers("", "simulated networks", 100 * (mean / K - 1), 100 * error / K)
-    shift = 100 * found.single.kernel_shift[: len(K)] / K
+    shift = 100 * findings.single.kernel_shift[: len(K)] / K
     return [over_layers("", "theory, order $1/N$", shift), points]
 
 
@@ -86,10 +86,10 @@ def correlation(kernel: np.ndarray) -> np.ndarray:
     return np.asarray(kernel / np.outer(size, size))
 
 
-def _means(found: Findings, values: np.ndarray) -> list[Curve]:
+def _means(findings: Findings, values: np.ndarray) -> list[Curve]:
     return [
         over_layers("", f"mean, {name}", values[:, mask].mean(axis=1))
-        for name, mask in found.groups.items()
+        for name, mask in findings.groups.items()
     ]
 
 
@@ -99,18 +99,18 @@ def _lines(
     """A function that draws the curves: simulated ones as points, ``marked`` for few numbers."""
 
     @styled
-    def draw(found: Findings) -> Any:
+    def draw(findings: Findings) -> Any:
         figure, (ax,) = panels(*_SIZE)
-        shown = curves(found)
-        for curve, colour in zip(shown, (BLUE, ORANGE, GREEN, GRAY), strict=False):
+        drawn = curves(findings)
+        for curve, colour in zip(drawn, (BLUE, ORANGE, GREEN, GRAY), strict=False):
             style: Any = {"color": colour, "label": curve.label}
             if curve.error is not None:
                 ax.errorbar(curve.x, curve.y, curve.error, fmt="o", markersize=2.5, **style)
             else:
                 ax.plot(curve.x, curve.y, marker="o" if marked else "", markersize=2.5, **style)
         ax.set(xlabel=x, ylabel=y)
-        lines = [curve.y for curve in shown if curve.error is None]
-        if len(lines) == len(shown):
+        lines = [curve.y for curve in drawn if curve.error is None]
+        if len(lines) == len(drawn):
             scale_values(ax, np.concatenate(lines))
         ax.legend()
         return figure
@@ -119,13 +119,13 @@ def _lines(
 
 
 @styled
-def _optimum(found: Findings) -> Any:
+def _optimum(findings: Findings) -> Any:
     figure = _lines(optimum, r"scale $\rho$ of the branch", r"response $\chi^{\mathrm{out}}$")(
-        found
+        findings
     )
     ax = figure.axes[0]
     ax.set_xscale("log")
-    scale = found.network.branch_scale
+    scale = findings.network.branch_scale
     if isinstance(scale, float) and scale > 0:
         ax.axvline(scale, color=GRAY, linestyle=":", label="this network")
         ax.legend()
@@ -133,9 +133,9 @@ def _optimum(found: Findings) -> Any:
 
 
 @styled
-def _correlations(found: Findings) -> Any:
+def _correlations(findings: Findings) -> Any:
     figure, (ax,) = panels(*_SIZE)
-    values, labels = correlation(found.solution.kernels[-1]), found.data.labels
+    values, labels = correlation(findings.solution.kernels[-1]), findings.data.labels
     if labels is not None:
         order = np.argsort(labels, kind="stable")
         values, labels = values[np.ix_(order, order)], labels[order]

@@ -31,10 +31,10 @@ def replaceable(output: str | Path, files: Sequence[str]) -> Path:
         raise ValueError(f"output must lie in a folder that exists, got {str(folder)!r}")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(folder)!r}")
-    found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    foreign = [name for name in found if name not in (*files, _MARKER)]
-    if found and (foreign or _MARKER not in found):
-        other = foreign[0] if foreign else found[0]
+    present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    foreign = [name for name in present if name not in (*files, _MARKER)]
+    if present and (foreign or _MARKER not in present):
+        other = foreign[0] if foreign else present[0]
         raise ValueError(
             f"output must be new, empty or the results of another run, got {str(folder)!r} "
             f"with {other!r} in it"

@@ -38,7 +38,7 @@ _LARGE = 0.05
 
 def write(
     path: Path,
-    found: Findings,
+    findings: Findings,
     formulas: dict[str, str],
     scaling: Sequence[dict[str, Any]],
     pictures: dict[str, Path],
@@ -49,7 +49,7 @@ def write(
     Parameters
     ----------
     path : Path
-    found : Findings
+    findings : Findings
     formulas : dict of str to str
         LaTeX for any layer by name.
     scaling : sequence of dict
@@ -65,17 +65,17 @@ def write(
         Where it is.
     """
     sections = [
-        Section("Network and samples", _network(found)),
-        Section("Kernels", _kernels(found, formulas, pictures)),
-        Section("Spectrum", _spectrum(found, pictures)),
-        Section("Responses", _responses(found, formulas, pictures)),
-        Section("Optimal scale of the residual branch", _scaling(found, scaling, pictures)),
-        Section("Finite width", _fluctuations(found, formulas, pictures)),
-        Section("Simulated networks", _simulation(found, pictures)),
-        Section("What to do next", _next(found, typed)),
+        Section("Network and samples", _network(findings)),
+        Section("Kernels", _kernels(findings, formulas, pictures)),
+        Section("Spectrum", _spectrum(findings, pictures)),
+        Section("Responses", _responses(findings, formulas, pictures)),
+        Section("Optimal scale of the residual branch", _scaling(findings, scaling, pictures)),
+        Section("Finite width", _fluctuations(findings, formulas, pictures)),
+        Section("Simulated networks", _simulation(findings, pictures)),
+        Section("What to do next", _next(findings, typed)),
         Section("The theory in full", [_formula(formulas, n) for n in ("action", "hessian")]),
     ]
-    net, last = found.network, found.single
+    net, last = findings.network, findings.single
     spread = float(np.sqrt(last.G11[-1, -1]) / last.kernels[-1])
     highlights: list[tuple[str, Any]] = [
         (r"kernel of the output $K^{(L+1)}$, typical sample", float(last.kernels[-1])),
@@ -83,13 +83,13 @@ def write(
     ]
     if scaling:
         name = r"optimal scale $\rho^*$, mean over pairs of different samples"
-        few = f"; {found.few_pairs}" if found.few_pairs else ""
-        highlights.append((name + few.replace("ρ*", r"$\rho^*$"), found.best_scale))
+        few = f"; {findings.few_pairs}" if findings.few_pairs else ""
+        highlights.append((name + few.replace("ρ*", r"$\rho^*$"), findings.best_scale))
     return write_report(
         path,
         "Field theory of a residual network on these data",
         sections,
-        subtitle=rf"{found.words}; $\phi = \mathrm{{{_plain(net.activation.name)}}}$, "
+        subtitle=rf"{findings.words}; $\phi = \mathrm{{{_plain(net.activation.name)}}}$, "
         f"$L = {net.depth}$, $N = {net.width}$",
         highlights=highlights,
         footer=f"Written by fieldtheory {version('fieldtheory-networks')}.",
@@ -109,9 +109,9 @@ def _picture(pictures: dict[str, Path], name: str, title: str, caption: str = ""
     return Figure(title, pictures[name], caption)
 
 
-def _network(found: Findings) -> list[Any]:
-    net, data = found.network, found.data
-    overlap = correlation(found.solution.kernels[0])
+def _network(findings: Findings) -> list[Any]:
+    net, data = findings.network, findings.data
+    overlap = correlation(findings.solution.kernels[0])
     rows = [
         [name, *row]
         for name, row in zip(
@@ -127,7 +127,7 @@ def _network(found: Findings) -> list[Any]:
     ]
     pairs = [
         [name, int(mask.sum()), *(f(overlap[mask]) for f in (np.mean, np.min, np.max))]
-        for name, mask in found.groups.items()
+        for name, mask in findings.groups.items()
         if name != "same sample"
     ]
     items: list[Any] = [
@@ -151,8 +151,8 @@ def _network(found: Findings) -> list[Any]:
             pairs,
         ),
     ]
-    if found.warnings:
-        items.insert(1, Text([f"Warning: {words}." for words in found.warnings]))
+    if findings.warnings:
+        items.insert(1, Text([f"Warning: {words}." for words in findings.warnings]))
     if data.note:
         items.insert(1, Text(data.note))
     return items
@@ -164,13 +164,13 @@ def _scale(scale: Any) -> str:
     return f"{scale:g}" if np.ndim(scale) == 0 else f"{min(scale):g} to {max(scale):g}"
 
 
-def _kernels(found: Findings, formulas: dict[str, str], pictures: dict[str, Path]) -> list[Any]:
-    groups = found.groups
+def _kernels(findings: Findings, formulas: dict[str, str], pictures: dict[str, Path]) -> list[Any]:
+    groups = findings.groups
     columns = ["layer", *(rf"$K^{{(l)}}$, {name}" for name in groups)]
     return [
         _formula(formulas, "saddle_point", "For a sample, α = β, and for a pair of samples."),
         _picture(pictures, "kernels", "Kernels over the layers"),
-        _layers("Mean kernels", columns, found.solution.kernels, groups),
+        _layers("Mean kernels", columns, findings.solution.kernels, groups),
         _picture(
             pictures,
             "correlations",
@@ -192,8 +192,8 @@ def _layers(
     return Table(title, columns, rows)
 
 
-def _spectrum(found: Findings, pictures: dict[str, Path]) -> list[Any]:
-    kernels = found.solution.kernels
+def _spectrum(findings: Findings, pictures: dict[str, Path]) -> list[Any]:
+    kernels = findings.solution.kernels
     shares = [np.linalg.eigvalsh(K)[::-1] / np.trace(K) for K in (kernels[0], kernels[-1])]
     effective = [1 / (share**2).sum() for share in shares]
     items: list[Any] = [
@@ -205,9 +205,9 @@ def _spectrum(found: Findings, pictures: dict[str, Path]) -> list[Any]:
         ),
         _picture(pictures, "eigenvalues", "Eigenvalues of the kernels of these samples"),
     ]
-    if isinstance(found.harmonics, str):
-        return [*items, Text(f"On the sphere of the samples: {found.harmonics}.")]
-    rows = [[row["degree"], row["eigenvalue"], row["share"]] for row in found.harmonics.rows]
+    if isinstance(findings.harmonics, str):
+        return [*items, Text(f"On the sphere of the samples: {findings.harmonics}.")]
+    rows = [[row["degree"], row["eigenvalue"], row["share"]] for row in findings.harmonics.rows]
     return [
         *items,
         Table(
@@ -215,14 +215,17 @@ def _spectrum(found: Findings, pictures: dict[str, Path]) -> list[Any]:
             ["degree $k$", r"$\mu_k$", "part of the variance"],
             rows,
             r"Spherical harmonics are the eigenfunctions for inputs that are uniform on a sphere "
-            rf"in $d = {found.harmonics.dimension}$ dimensions, $|x| = {found.harmonics.norm:.4g}$:"
-            r" constants for $k = 0$, linear functions for $k = 1$.",
+            rf"in $d = {findings.harmonics.dimension}$ dimensions, "
+            rf"$|x| = {findings.harmonics.norm:.4g}$: "
+            r"constants for $k = 0$, linear functions for $k = 1$.",
         ),
     ]
 
 
-def _responses(found: Findings, formulas: dict[str, str], pictures: dict[str, Path]) -> list[Any]:
-    groups, solution = found.groups, found.solution
+def _responses(
+    findings: Findings, formulas: dict[str, str], pictures: dict[str, Path]
+) -> list[Any]:
+    groups, solution = findings.groups, findings.solution
     values = np.concatenate([solution.response, solution.output_response[None]])
     columns = ["layer", *(rf"$\chi^{{(l)}}$, {name}" for name in groups)]
     return [
@@ -244,7 +247,7 @@ def _responses(found: Findings, formulas: dict[str, str], pictures: dict[str, Pa
 
 
 def _scaling(
-    found: Findings, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]
+    findings: Findings, scaling: Sequence[dict[str, Any]], pictures: dict[str, Path]
 ) -> list[Any]:
     picture = _picture(
         pictures,
@@ -253,8 +256,8 @@ def _scaling(
         "Of two samples whose correlation is the median; one scale for all layers. The dotted line "
         "is the scale of this network.",
     )
-    if isinstance(found.scaling, str):
-        why = found.scaling.removeprefix("network must have a response with a maximum in ρ; ")
+    if isinstance(findings.scaling, str):
+        why = findings.scaling.removeprefix("network must have a response with a maximum in ρ; ")
         return [Text(rf"There is no $\rho^*$, no largest response: {why}."), picture]
     columns = ["pairs", "number", r"mean $\rho^*$", "median", "min", "max", "spread"]
     rows = [list(row.values()) for row in scaling]
@@ -264,16 +267,16 @@ def _scaling(
             "the output's kernel responds most to that of the input. The mean over pairs of "
             "different samples is the one to use: they are what the network has to tell apart."
         ),
-        *([Text(f"Note: {found.few_pairs}.")] if found.few_pairs else []),
+        *([Text(f"Note: {findings.few_pairs}.")] if findings.few_pairs else []),
         Table("Optimal scale", columns, rows, "The spread is the standard deviation."),
         picture,
     ]
 
 
 def _fluctuations(
-    found: Findings, formulas: dict[str, str], pictures: dict[str, Path]
+    findings: Findings, formulas: dict[str, str], pictures: dict[str, Path]
 ) -> list[Any]:
-    single, net = found.single, found.network
+    single, net = findings.single, findings.network
     K, spread = single.kernels, np.sqrt(np.diagonal(single.G11))
     hidden = np.sqrt(single.kernel_variance)
     layers = np.unique(np.round(np.linspace(0, net.depth, min(_ROWS, net.depth + 1))).astype(int))
@@ -295,12 +298,12 @@ def _fluctuations(
     )
     return [
         Text(
-            f"For a typical sample, number {found.typical + 1}, whose variance is the median. At "
-            rf"width $N = {net.width}$ the kernel of the output fluctuates from network to network "
-            f"by {100 * ratio:.2g} %, and its mean is shifted by {100 * shift:.2g} % against "
-            f"infinite width. {words}"
+            f"For a typical sample, number {findings.typical + 1}, whose variance is the median. "
+            rf"At width $N = {net.width}$ the kernel of the output fluctuates from network to "
+            f"network by {100 * ratio:.2g} %, and its mean is shifted by {100 * shift:.2g} % "
+            f"against infinite width. {words}"
         ),
-        *(Text(f"Warning: {words}.") for words in found.warnings),
+        *(Text(f"Warning: {words}.") for words in findings.warnings),
         _formula(formulas, "propagator"),
         Table(
             rf"Fluctuations and shift of the mean at $N = {net.width}$",
@@ -311,8 +314,8 @@ def _fluctuations(
     ]
 
 
-def _simulation(found: Findings, pictures: dict[str, Path]) -> list[Any]:
-    comparison = found.comparison
+def _simulation(findings: Findings, pictures: dict[str, Path]) -> list[Any]:
+    comparison = findings.comparison
     if isinstance(comparison, str):
         return [Text(f"Networks of this kind are not compared with the theory: {comparison}.")]
     rows = [
@@ -322,11 +325,11 @@ def _simulation(found: Findings, pictures: dict[str, Path]) -> list[Any]:
     return [
         Text(
             [
-                f"{found.ensemble.samples} networks of width {comparison.widths[0]} and as many of "
-                f"width {comparison.widths[-1]}, drawn at random, for the same typical sample. "
+                f"{findings.ensemble.samples} networks of width {comparison.widths[0]} and as many "
+                f"of width {comparison.widths[-1]}, drawn at random, for the same typical sample. "
                 "Extrapolated over both widths they test the theory; those of the first show how "
                 "far it describes this width.",
-                *comparison.answers,
+                *comparison.sentences,
             ]
         ),
         _picture(
@@ -343,10 +346,10 @@ def _simulation(found: Findings, pictures: dict[str, Path]) -> list[Any]:
     ]
 
 
-def _next(found: Findings, typed: str) -> list[Any]:
-    net = found.network
+def _next(findings: Findings, typed: str) -> list[Any]:
+    net = findings.network
     options = network_options(net)
-    K0 = f"{float(found.solution.kernels[0][found.typical, found.typical]):.6g}"
+    K0 = f"{float(findings.solution.kernels[0][findings.typical, findings.typical]):.6g}"
     shell = [
         f"fieldtheory solve {options} {typed} --save solution.npz",
         f"fieldtheory tangent {options} {typed}",
@@ -355,8 +358,8 @@ def _next(found: Findings, typed: str) -> list[Any]:
         f" {typed} --output wider",
         "fieldtheory verify --format html > verify.html",
     ]
-    if not isinstance(found.scaling, str):
-        plain = network_options(net.replace(branch_scale=float(found.best_scale)))
+    if not isinstance(findings.scaling, str):
+        plain = network_options(net.replace(branch_scale=float(findings.best_scale)))
         shell.insert(0, f"fieldtheory run {plain} {typed} --output optimal")
     notebook = (
         "import fieldtheory as ft\n\n"

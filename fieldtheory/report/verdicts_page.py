@@ -72,7 +72,7 @@ def _check_table(group: str, checks: Sequence[Check]) -> Table:
     ]
     if not any(check.float64 for check in checks):
         columns.pop(1)
-        rows = [[quantity, *rest] for quantity, _, *rest in rows]
+        rows = [[quantity, *others] for quantity, _, *others in rows]
     return Table(group.capitalize(), columns, rows, scientific=["difference"])
 
 
@@ -97,14 +97,14 @@ def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
 
 
 def _row(verdict: Verdict) -> list[Any]:
-    claim, found = verdict.claim, verdict.found
-    evidence = found.text
-    if found.formulas:
-        how = found.formulas[-1]
-        evidence = f"${how}$" if len(how) <= _SHORT else "the formulas below"
+    claim, evidence = verdict.claim, verdict.found
+    text = evidence.text
+    if evidence.formulas:
+        how = evidence.formulas[-1]
+        text = f"${how}$" if len(how) <= _SHORT else "the formulas below"
     note = claim.note or None
-    place = claim.equation, claim.subject, claim.region, found.quantifier or None
-    return [*place, verdict.text, evidence, note]
+    place = claim.equation, claim.subject, claim.region, evidence.quantifier or None
+    return [*place, verdict.text, text, note]
 
 
 def _formula(verdict: Verdict) -> Formula:

@@ -12,7 +12,7 @@ _STEPS, _SETTLED = 60, 4e-16
 
 
 def roots(coefficients: np.ndarray) -> np.ndarray:
-    """Where Chebyshev series vanish in (-1, 1), each with values of both signs at the ends.
+    """Roots of Chebyshev series in (-1, 1), each with values of both signs at the ends.
 
     Bisection and steps of Newton's method that stay within the bracket.
 

@@ -46,9 +46,9 @@ def flow_rates(
     >>> [entry.free_symbols >= {R} for entry in flow_rates()]
     [False, False, True, True]
     """
-    known = averages or layer_averages()
-    F = flow_rate(known)
-    covariance = known.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True)
+    formulas = averages or layer_averages()
+    F = flow_rate(formulas)
+    covariance = formulas.covariance.subs({K_XX: P, K_YY: Q, K_XY: R}, simultaneous=True)
     G = step_rate(covariance)
     return F.subs(KERNEL, P), F.subs(KERNEL, Q), G, sp.diff(G, R)
 
@@ -97,15 +97,15 @@ def response(rates: tuple[sp.Expr, ...]) -> Response:
     def along(expression: sp.Expr) -> sp.Expr:
         return _along(expression, field)
 
-    def moved(expression: sp.Expr) -> sp.Expr:
+    def variation(expression: sp.Expr) -> sp.Expr:
         return sum(sp.diff(expression, y) * z for y, z in zip(_STATE, _CHANGE, strict=True))
 
     # E = ∂r/∂r_0 takes Euler steps too.
     modified = modified_flow([*field, gain * _GROWTH], [*_STATE, _GROWTH])
     corrections = [sp.diff(rate, STEP) for rate in modified]
-    changes = [moved(v) + c for v, c in zip(field, corrections, strict=False)]
-    loss = moved(gain) + sp.expand(corrections[-1] / _GROWTH)
-    change = moved(height)
+    changes = [variation(v) + c for v, c in zip(field, corrections, strict=False)]
+    loss = variation(gain) + sp.expand(corrections[-1] / _GROWTH)
+    change = variation(height)
     slopes = [sp.diff(change, z) * rate for z, rate in zip(_CHANGE, changes, strict=True)]
     return Response(
         rates=list(rates),
@@ -126,11 +126,11 @@ def _along(expression: sp.Expr, field: Sequence[sp.Expr]) -> sp.Expr:
 @lru_cache(maxsize=16)
 def compiled(averages: LayerAverages) -> Response:
     """The response as functions of the state, σ_w and σ_b."""
-    found = response(flow_rates(averages))
+    formulas = response(flow_rates(averages))
     plain = [*_STATE, sym.WEIGHT, sym.BIAS]
     changed = [*_STATE, *_CHANGE, _LOSS, sym.WEIGHT, sym.BIAS]
-    functions = [lambdify(plain, expression) for expression in found[:4]]
-    return Response(*functions, *(lambdify(changed, expression) for expression in found[4:]))
+    functions = [lambdify(plain, expression) for expression in formulas[:4]]
+    return Response(*functions, *(lambdify(changed, expression) for expression in formulas[4:]))
 
 
 class Flow:
@@ -155,9 +155,9 @@ class Flow:
         own, pairs = _shared(p, q)
         G, _, _, gain, *gradient = self._averages.covariance_flow(own, pairs, r)
         rates = self._rates(own, pairs, G)
-        moved = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
+        change = sum(by * rate for by, rate in zip(gradient, rates, strict=True))
         with np.errstate(all="ignore"):
-            return moved / gain + self._weight * gain
+            return change / gain + self._weight * gain
 
     def _rates(self, own: np.ndarray, pairs: np.ndarray, G: np.ndarray) -> list[np.ndarray]:
         """The rates of p, q and r."""

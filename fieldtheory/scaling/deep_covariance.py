@@ -96,13 +96,13 @@ def covariance_scaling(
 def _roots(
     slope: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Where a function of times (pairs,), one of each pair, falls through zero between bounds."""
+    """Times (pairs,) at which a function of them falls through zero between bounds."""
     times = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
     coefficients = transform(_NODES) @ [slope(t) for t in times]
-    found = roots(coefficients)
+    zeros = roots(coefficients)
     half = (high - low) / 2
-    change = chebyshev.chebval(found, chebyshev.chebder(coefficients), tensor=False) / half
-    time = low + half * (found + 1)
+    change = chebyshev.chebval(zeros, chebyshev.chebder(coefficients), tensor=False) / half
+    time = low + half * (zeros + 1)
     for _ in range(_NEWTON):
         time = np.clip(time - slope(time) / change, low, high)
     return time
@@ -117,7 +117,7 @@ class _Tops(NamedTuple):
 
 
 def _located(flow: Flow, start: np.ndarray, weight: float) -> tuple[np.ndarray, _Tops]:
-    """Which responses fall from the input on, and what else may be the largest of every pair."""
+    """Pairs whose responses fall from the input on, and other candidates of the largest of each."""
     from scipy.integrate import solve_ivp
 
     pairs = start.shape[1]
@@ -220,7 +220,7 @@ def _trajectories(
     return state_at
 
 
-def _successful(found: Any) -> Any:
-    if not found.success:
-        raise ArithmeticError(f"the flow of the covariances was not followed: {found.message}")
-    return found
+def _successful(solution: Any) -> Any:
+    if not solution.success:
+        raise ArithmeticError(f"the flow of the covariances was not followed: {solution.message}")
+    return solution

@@ -121,7 +121,7 @@ def correction() -> Correction:
     delay = delay - delay.subs(K, START)
     T = tau(K) / (1 - eps * delay)
     slope = sp.diff(Phi(K) + eps * T * gain, K)
-    known = {
+    values = {
         sp.diff(Phi(K), K, 2): curvature,
         sp.diff(tau(K), K): 1 / F(K),
         tau(K): T0,
@@ -133,7 +133,7 @@ def correction() -> Correction:
     }
 
     def at_optimum(expression: sp.Expr) -> sp.Expr:
-        for derivative, value in known.items():
+        for derivative, value in values.items():
             expression = expression.subs(derivative, value)
         return expression
 

@@ -72,15 +72,15 @@ def scaling(network: LayeredNetwork, K0: sp.Expr, start: float, digits: int) -> 
         skips = [constant(layer.skip) ** 2 for layer in exact_coefficients(network)[1:-1]]
 
         def first(square: Any) -> Any:
-            K, moved, total = kernel, arb(0), arb(0)
+            K, derivative, total = kernel, arb(0), arb(0)
             for skip in skips:
                 M, gain, curvature = moments(K)
                 growth = skip + square * weight * gain
-                total += (weight * gain + square * weight * curvature * moved) / growth
-                moved = growth * moved + weight * M + bias
+                total += (weight * gain + square * weight * curvature * derivative) / growth
+                derivative = growth * derivative + weight * M + bias
                 K = skip * K + square * (weight * M + bias)
             _, gain, curvature = moments(K)
-            return total + curvature * moved / gain
+            return total + curvature * derivative / gain
 
         return first, None
 
@@ -110,10 +110,10 @@ def deep_scaling(network: LayeredNetwork, K0: sp.Expr, end: Any, digits: int) ->
     for bits in attempts(digits):
         with ctx.workprec(bits):
             time = _time(network, constant(sp.sympify(K0)), end, digits + 3)
-            found = (time / network.depth).sqrt()
-            if found.is_finite() and found.rad() <= found.abs_lower() * arb(10) ** -digits:
-                return found
-    raise PrecisionError(f"c* was not enclosed to {digits} digits, but in {found}")
+            ball = (time / network.depth).sqrt()
+            if ball.is_finite() and ball.rad() <= ball.abs_lower() * arb(10) ** -digits:
+                return ball
+    raise PrecisionError(f"c* was not enclosed to {digits} digits, but in {ball}")
 
 
 def _time(network: LayeredNetwork, start: Any, end: Any, digits: int) -> Any:
@@ -156,8 +156,8 @@ def _inverse_bound(square: sp.Expr, weight: Any, F: Any, k: Any, theta: Any) -> 
 def _branch(network: LayeredNetwork) -> tuple[Any, Any]:
     """σ²_w and σ²_b."""
     unit_branch(network)
-    found = exact_coefficients(network.replace(branch_scale=1.0))[1]
-    return constant(found.weight), constant(found.bias)
+    coefficients = exact_coefficients(network.replace(branch_scale=1.0))[1]
+    return constant(coefficients.weight), constant(coefficients.bias)
 
 
 def _moments(network: LayeredNetwork, order: int) -> Callable[[Any], Any]:
@@ -177,9 +177,9 @@ def _sign_change(slopes: Callable[[], tuple[Any, ...]], start: float, digits: in
             first, second = slopes()
             x = _secant(first, arb(start))
             half = (x * arb(10) ** -digits / 2).mid()
-            found = arb(x, half)
-            if first(x - half) > 0 > first(x + half) and (second is None or second(found) < 0):
-                return found
+            interval = arb(x, half)
+            if first(x - half) > 0 > first(x + half) and (second is None or second(interval) < 0):
+                return interval
     raise PrecisionError(f"no maximum was proven to lie near {start:g} to {digits} digits")
 
 

@@ -86,7 +86,7 @@ def optima(
 
 
 def _searched_rows(values: np.ndarray) -> int:
-    """How many rows of a grid to search again: those that are known, all if an element rises."""
+    """Number of rows of a grid to search again: those that are known, all if an element rises."""
     last = int(np.flatnonzero(~np.isnan(values).all(axis=1)).max(initial=0))
     rises = (np.where(np.isnan(values), -np.inf, values).argmax(axis=0) >= last - 1).any()
     return len(values) if rises else last + 1
@@ -127,14 +127,14 @@ def _maxima(
     bounds = low, high
     if rough:
         bounds = _around_vertex(grid[:, column], values[:, column], top)
-    found, highest = _interpolated_maxima(each, column, bounds, (low, high), *fields)
-    missing = np.isnan(found)
+    peaks, highest = _interpolated_maxima(each, column, bounds, (low, high), *fields)
+    missing = np.isnan(peaks)
     if missing.any() and not rough:
         own = each.of(column[missing]), [f[column[missing]] for f in fields]
-        found[missing] = _bracketed(own[0], middle[missing], (low[missing], high[missing]), *own[1])
-        highest[missing] = height(own[0], found[None, missing], *own[1])[0]
-    squares[top, column] = found
-    heights[top, column] = np.where(np.isnan(found), np.inf, highest)
+        peaks[missing] = _bracketed(own[0], middle[missing], (low[missing], high[missing]), *own[1])
+        highest[missing] = height(own[0], peaks[None, missing], *own[1])[0]
+    squares[top, column] = peaks
+    heights[top, column] = np.where(np.isnan(peaks), np.inf, highest)
     ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _MARGIN
     highest_square = squares[heights.argmax(axis=0), np.arange(len(each.depths))]
     return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
@@ -169,7 +169,7 @@ def _bracketed(
     bounds: tuple[np.ndarray, ...],
     *fields: np.ndarray,
 ) -> np.ndarray:
-    """Where the slopes vanish, by a root finder within brackets."""
+    """Zeros of the slopes, by a root finder within brackets."""
     # SciPy's optimisers take a third of the import time of the package.
     from scipy.optimize import elementwise
 
@@ -212,22 +212,22 @@ def _interpolated_maxima(
         values = height(each.of(part), np.exp(places), *(f[part] for f in fields))
         coefficients = transform(_NODES) @ values
         size, before, last = (np.abs(coefficients[i:]).max(axis=0) for i in (1, -4, -2))
-        known = (last <= _RESOLVED * size) | ((last <= _ROUNDING) & (_FALLS * last >= before))
+        resolved = (last <= _RESOLVED * size) | ((last <= _ROUNDING) & (_FALLS * last >= before))
         slopes = chebyshev.chebder(coefficients)
         vertex = roots(slopes)
-        found = low + (high - low) * (vertex + 1) / 2
-        inside = known & (chebyshev.chebval(1.0, slopes) < 0) & np.isfinite(found)
-        result[left[inside]] = np.exp(found[inside])
+        logarithms = low + (high - low) * (vertex + 1) / 2
+        inside = resolved & (chebyshev.chebval(1.0, slopes) < 0) & np.isfinite(logarithms)
+        result[left[inside]] = np.exp(logarithms[inside])
         heights[left] = chebyshev.chebval(vertex, coefficients, tensor=False)
         top, columns = values.argmax(axis=0), np.arange(len(left))
         at_end = (top == 0) | (top == _NODES - 1)
         narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-_CLOSER, _CLOSER)]
         half, middle = (high - low) / 2, np.where(top == 0, low, high)
         new = [
-            np.clip(np.where(at_end, moved, closer), lowest, highest)
-            for moved, closer in zip((middle - half, middle + half), narrow, strict=True)
+            np.clip(np.where(at_end, shifted, closer), lowest, highest)
+            for shifted, closer in zip((middle - half, middle + half), narrow, strict=True)
         ]
         # What is resolved without a maximum, up to the limits, has none.
-        goes_on = ~inside & (~known | (at_end & (middle > lowest) & (middle < highest)))
+        goes_on = ~inside & (~resolved | (at_end & (middle > lowest) & (middle < highest)))
         left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
     return result, heights

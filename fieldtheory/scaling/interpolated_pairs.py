@@ -73,10 +73,10 @@ def in_blocks(
     (True, True)
     """
     places = _places(p, q, r)
-    known = np.isfinite(places).all(axis=0)
+    finite = np.isfinite(places).all(axis=0)
     few, waiting = [np.arange(len(p))], []
-    if _PAYS * np.count_nonzero(known) >= _MORE:
-        few, waiting = [np.flatnonzero(~known)], [(np.flatnonzero(known), 0, 0)]
+    if _PAYS * np.count_nonzero(finite) >= _MORE:
+        few, waiting = [np.flatnonzero(~finite)], [(np.flatnonzero(finite), 0, 0)]
     while waiting:
         index, failures, finer = waiting.pop()
         spent = _ASKING * (failures > 0)
@@ -173,14 +173,16 @@ def _in_box(
     if min(box.sizes) > 1 and not _smooth_along_edges(optima, box, size):
         return None, None
     some = np.unique(np.linspace(0, places.shape[1] - 1, _COMPARED).astype(int))
-    found = _found(optima, np.concatenate([box.grid(), places[:, some]], axis=1), size)
-    if found is None:
+    optima_of_points = _optima_at(
+        optima, np.concatenate([box.grid(), places[:, some]], axis=1), size
+    )
+    if optima_of_points is None:
         return None, None
-    at_nodes, exact = found[:, : box.count], found[:, box.count :]
+    at_nodes, exact = optima_of_points[:, : box.count], optima_of_points[:, box.count :]
     coefficients = box.full(at_nodes)
     for axis, n in enumerate(box.sizes, 1):
-        moved = np.tensordot(transform(n), coefficients, (1, axis))
-        coefficients = np.moveaxis(moved, 0, axis)
+        transformed = np.tensordot(transform(n), coefficients, (1, axis))
+        coefficients = np.moveaxis(transformed, 0, axis)
     sizes, least = np.abs(coefficients), at_nodes.min(axis=1)[:, None, None, None]
     ends = sizes[:, -2:], sizes[:, :, :, -2:]
     resolved = not any((end > _REST * least).any() for end in ends if end.shape != sizes.shape)
@@ -203,22 +205,22 @@ def _smooth_along_edges(optima: Optima, box: _Box, size: int) -> bool:
     first, second = np.array([[0, 0, 1], [0, 1, 1]])
     ends, grid = np.stack([box.low, box.high]), box.grid()[2, : box.sizes[2]]
     edges = np.repeat([ends[first, 0], ends[second, 1]], len(grid), axis=1)
-    found = _found(optima, np.concatenate([edges, np.tile(grid, len(first))[None]]), size)
-    if found is None:
+    along_edges = _optima_at(optima, np.concatenate([edges, np.tile(grid, len(first))[None]]), size)
+    if along_edges is None:
         return False
-    values = found.reshape(-1, len(grid))
+    values = along_edges.reshape(-1, len(grid))
     last = np.abs(values @ transform(len(grid))[-2:].T).max(axis=1)
     return bool((last <= _ABOUT * values.min(axis=1)).all())
 
 
-def _found(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
+def _optima_at(optima: Optima, places: np.ndarray, size: int) -> np.ndarray | None:
     """ρ* (n, m) at points (3, m); None where one of them, which need not be pairs, has none."""
     parts = np.array_split(places, math.ceil(places.shape[1] / size), axis=1)
     try:
-        found = np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
+        values = np.concatenate([optima(*_kernels(part)) for part in parts], axis=1)
     except (ValueError, ArithmeticError):
         return None
-    return None if np.isnan(found).any() else found
+    return None if np.isnan(values).any() else values
 
 
 def _places(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -131,8 +131,8 @@ def optimal_scaling(
     networks = _checked(network)
     kernel = validation.input_kernel_array("K0", K0)
     validation.choice("method", method, METHODS)
-    given = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
-    for name, value in given.items():
+    method_options = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
+    for name, value in method_options.items():
         if value is not None and method not in _ONLY[name]:
             allowed = " and ".join(_ONLY[name])
             raise ValueError(f"{name} must be left out but for {allowed}, got {value!r}")
@@ -199,8 +199,8 @@ def _saturating(
     if kernel.ndim > 1:
         raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
     options = method, dynamic_range, slope
-    found = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
-    return np.reshape(found, (len(networks), *kernel.shape))
+    scalings = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
+    return np.reshape(scalings, (len(networks), *kernel.shape))
 
 
 def _say_why_none(
@@ -213,9 +213,9 @@ def _say_why_none(
         "response is largest without a residual branch"
     )
     if max(bounds) > 0:
-        shown = " to ".join(f"{bound:.4g}" for bound in sorted({min(bounds), max(bounds)}))
+        span = " to ".join(f"{bound:.4g}" for bound in sorted({min(bounds), max(bounds)}))
         text += (
-            f", at every depth. A variance has ρ* > 0 below {name} = {shown}, with which the "
+            f", at every depth. A variance has ρ* > 0 below {name} = {span}, with which the "
             "network with the largest response ends: rescale the inputs to a K0 below it"
         )
     elif max(bounds) == 0:
@@ -311,13 +311,13 @@ def _of_kernel(
     blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, p, q, r, size)
     if progress:
         blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
-    found = np.full((networks, len(alone)), np.nan)
+    of_pairs = np.full((networks, len(alone)), np.nan)
     for index, values in blocks:
-        found[:, sought[index]] = values
+        of_pairs[:, sought[index]] = values
     result = np.empty((networks, *kernel.shape))
     by_entry = np.moveaxis(result, 0, -1)
     transposed = (*upper[:-2], upper[-1], upper[-2])
-    by_entry[upper] = by_entry[transposed] = found.T
+    by_entry[upper] = by_entry[transposed] = of_pairs.T
     return result
 
 
@@ -337,5 +337,5 @@ def _merged(variances: np.ndarray) -> np.ndarray:
 
 
 def _equal(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Which inputs are equal up to rounding."""
+    """Whether two inputs are equal up to rounding, for every pair."""
     return p + q - 2 * r <= _EQUAL * (p + q)

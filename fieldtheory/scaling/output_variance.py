@@ -90,15 +90,15 @@ def optimal_output_variance(
     """
     digits = proven_digits(digits, proven)
     candidates, values = _maxima(*_parameters(network), network.activation.name)
-    found = float(candidates[np.argmax(values)])
+    variance = float(candidates[np.argmax(values)])
     if not proven:
-        return found
-    if found == 0:
+        return variance
+    if variance == 0:
         raise ValueError("proven must be False where K*_out = 0")
     # It needs python-flint.
     from fieldtheory.scaling import enclosed_optima
 
-    return enclosed_optima.output_variance(network, found, digits)
+    return enclosed_optima.output_variance(network, variance, digits)
 
 
 def proven_digits(digits: int | None, proven: bool) -> int:
@@ -200,7 +200,7 @@ def _maxima(
 
 
 def _near_tops(heights: np.ndarray) -> np.ndarray:
-    """Which values may be next to a maximum, the ends among them; slopes are costlier."""
+    """Places that may be next to a maximum, the ends among them; slopes are costlier."""
     tops = np.ones(len(heights), dtype=bool)
     middle = heights[1:-1] + _FLAT
     tops[1:-1] = (middle >= heights[:-2]) & (middle >= heights[2:])
@@ -246,8 +246,8 @@ def _time(
 @lru_cache
 def _correction() -> Callable[..., Any]:
     """T_1 of T_0, of F_0, F'_0 and of F, F', F'' and Φ'' at the optimum."""
-    found = deep_limit.correction()
-    return lambdify([found.T0, *found.start, *found.end, found.curvature], found.time)
+    terms = deep_limit.correction()
+    return lambdify([terms.T0, *terms.start, *terms.end, terms.curvature], terms.time)
 
 
 @lru_cache(maxsize=64)

@@ -70,22 +70,22 @@ def few_pairs(scaling: np.ndarray) -> str:
     ''
     """
     _, covariances = _entries("scaling", scaling)
-    found = covariances[~np.isnan(covariances)]
+    values = covariances[~np.isnan(covariances)]
     # Every pair has two entries.
-    carrying = (found.sum() ** 2 / (found**2).sum() if found.any() else covariances.size) / 2
+    carrying = (values.sum() ** 2 / (values**2).sum() if values.any() else covariances.size) / 2
     if carrying >= _FEW * covariances.size / 2:
         return ""
     return (
         f"about {carrying:.0f} of {covariances.size // 2} pairs carry the mean ρ* = "
-        f"{found.mean():.4g} of pairs: their median is {np.median(found):.4g}"
+        f"{values.mean():.4g} of pairs: their median is {np.median(values):.4g}"
     )
 
 
 def _entries(name: str, scaling: Any) -> tuple[np.ndarray, np.ndarray]:
     """ρ* of the variances (..., P) and of the covariances (..., P(P − 1)), where NaN is none."""
     rho = np.asarray(scaling)
-    known = validation.finite_array(name, np.where(np.isnan(rho), 0.0, rho))
+    without_nan = validation.finite_array(name, np.where(np.isnan(rho), 0.0, rho))
     if rho.ndim < 2 or rho.shape[-1] != rho.shape[-2] or rho.shape[-1] < 2:
         raise ValueError(f"{name} must be a matrix (P, P) with P >= 2, got shape {rho.shape}")
     diagonal = np.eye(rho.shape[-1], dtype=bool)
-    return known[..., diagonal], rho[..., ~diagonal]
+    return without_nan[..., diagonal], rho[..., ~diagonal]

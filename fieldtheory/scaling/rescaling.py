@@ -97,8 +97,8 @@ def rescaled_by_biases(
     rho = validation.finite_array("branch_scale", branch_scale)
     reference = network.replace(bias_variance=reference_bias_variance)
     variance = validation.nonnegative("K0", K0)
-    found = optimal_scaling([reference, network], variance, method="saturation", slope=slope)
-    wanted, own = np.asarray(found)
+    scalings = optimal_scaling([reference, network], variance, method="saturation", slope=slope)
+    wanted, own = np.asarray(scalings)
     if own == 0:
         raise ValueError(f"K0 must be below the dynamic range, (V/2)² = 1/4, got {K0!r}")
     return rho * (wanted / own)

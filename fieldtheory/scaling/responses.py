@@ -65,7 +65,7 @@ class Stack:
         return int(self.depths.min(initial=len(self.skips)))
 
     def after(self, l: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """What is new after a layer l = 0, 1, ..., of the networks that have it."""
+        """Values after a layer l = 0, 1, ...: the new ones of the networks that have it."""
         return new if l < self._shallowest else np.where(l < self.depths, new, old)
 
 
@@ -109,14 +109,14 @@ def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndar
         Variances and covariances; where all three are equal, that of one input.
     """
     alone = _of_one_input(p, q, r)
-    signals, (apart,) = _signals(stack, s, p, q, alone), np.nonzero(~alone)
-    columns = np.concatenate([signals.chosen, apart])
+    signals, (pair_columns,) = _signals(stack, s, p, q, alone), np.nonzero(~alone)
+    columns = np.concatenate([signals.chosen, pair_columns])
     # The rows of a column lie together in memory: operations on some columns are fast.
     stack, s = stack.of(columns), np.asfortranarray(s[:, columns])
     weight, bias = s * stack.weights, s * stack.biases
-    pairs, few = signals.at[:, apart], s.size <= _FEW
+    pairs, few = signals.at[:, pair_columns], s.size <= _FEW
     averages = _Joint(stack.averages, len(signals.chosen), signals.responding, pairs, few)
-    start = np.concatenate([signals.start, r[apart]])
+    start = np.concatenate([signals.start, r[pair_columns]])
     kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
     block = max(1, _TOGETHER // s.size)
     for first in range(0, len(stack.skips), block):
@@ -135,7 +135,7 @@ def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndar
         value = value + np.where(runs, changes, 0.0).sum(axis=0)
     value = value + np.log(np.abs(averages.gains(kernel)))
     own = signals.at[0].copy()
-    own[apart] = len(signals.chosen) + np.arange(len(apart))
+    own[pair_columns] = len(signals.chosen) + np.arange(len(pair_columns))
     return value[:, own]
 
 
@@ -150,7 +150,7 @@ class _Joint:
         Of signals, and of those whose gains count.
     pairs : ndarray of int, shape (2, m)
         The signals of each pair.
-    apart : bool
+    separate_gains : bool
         Whether gains are found apart from the averages where they have closed forms.
     """
 
@@ -158,13 +158,17 @@ class _Joint:
     count: int
     responding: int
     pairs: np.ndarray
-    apart: bool
+    separate_gains: bool
 
     @cached_property
     def closed(self) -> bool:
         """Whether gains are formulas of their own, that many layers are put in at once."""
-        known = self.averages
-        return self.apart and known.closed_moment and (not self.pairs.size or known.closed)
+        averages = self.averages
+        return (
+            self.separate_gains
+            and averages.closed_moment
+            and (not self.pairs.size or averages.closed)
+        )
 
     def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
         """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""
@@ -193,13 +197,13 @@ class _Joint:
         own = getattr(entries, of_signals)(K)
         if not self.pairs.size:
             return own
-        found = np.empty_like(kernel)
-        found[..., : self.count] = own
+        joined = np.empty_like(kernel)
+        joined[..., : self.count] = own
         first, second = (K.take(one, axis=-1) for one in self.pairs)
-        found[..., self.count :] = getattr(entries, of_pairs)(
+        joined[..., self.count :] = getattr(entries, of_pairs)(
             first, second, kernel[..., self.count :]
         )
-        return found
+        return joined
 
 
 def slope(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

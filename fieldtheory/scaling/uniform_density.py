@@ -80,7 +80,7 @@ def _has_one_sign(slope: sp.Expr) -> bool:
 
 
 def _reach(phi: Activation, digits: int) -> Any:
-    """Where φ is so close to its limits that nothing beyond matters; ∞ for algebraic tails."""
+    """Point beyond which φ is as good as its limits; ∞ for algebraic tails."""
     function = sp.lambdify([h], phi.expression, modules="mpmath")
     with mpmath.workdps(5 * digits):
         bottom, top = (mpmath.mpmathify(end.evalf(5 * digits)) for end in _ends(phi))
@@ -155,8 +155,8 @@ def second_moment(phi: Activation) -> sp.Expr:
     """
     q = density(phi)
     # ⟨exp(s h)⟩_q generates the moments of densities that fall exponentially.
-    found = _derivative(q * sp.exp(_s * h), 2) if q.has(sp.cosh) else _integral(h**2 * q)
-    return _confirmed(found, phi, h**2)
+    moment = _derivative(q * sp.exp(_s * h), 2) if q.has(sp.cosh) else _integral(h**2 * q)
+    return _confirmed(moment, phi, h**2)
 
 
 @lru_cache
@@ -184,15 +184,15 @@ def _integral(F: sp.Expr) -> sp.Expr | None:
         limits = (_u, 0, sp.oo)
     elif sp.simplify(F - F.subs(h, -h)) == 0:
         F, limits = 2 * F.subs(h, _u), (_u, 0, sp.oo)
-    found = sp.integrate(F, limits, meijerg=True, conds="none")
-    return None if found.has(sp.Integral, sp.meijerg, sp.hyper, _u, h) else found
+    integral = sp.integrate(F, limits, meijerg=True, conds="none")
+    return None if integral.has(sp.Integral, sp.meijerg, sp.hyper, _u, h) else integral
 
 
-def _confirmed(found: sp.Expr | None, phi: Activation, F: sp.Expr) -> sp.Expr:
+def _confirmed(closed: sp.Expr | None, phi: Activation, F: sp.Expr) -> sp.Expr:
     """A closed form of ⟨F⟩_q if it agrees with quadrature, which takes its place otherwise."""
     number = sp.Float(average(phi, F, FLOAT_DIGITS), FLOAT_DIGITS)
-    if found is None or not found.is_number:
+    if closed is None or not closed.is_number:
         return number
-    gap = abs(found.evalf(FLOAT_DIGITS) - number)
+    gap = abs(closed.evalf(FLOAT_DIGITS) - number)
     agrees = gap <= max(1, abs(number)) * sp.Float(10) ** (5 - FLOAT_DIGITS)
-    return sp.expand_log(found) if agrees else number
+    return sp.expand_log(closed) if agrees else number

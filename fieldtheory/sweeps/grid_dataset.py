@@ -88,7 +88,7 @@ class _Plot(DatasetPlotAccessor):
 
 
 def _panel(field: xr.DataArray) -> tuple[str, str, list[Curve]]:
-    """What labels the axes of a quantity, and its lines."""
+    """Labels of the axes of a quantity, and its lines."""
     name = f"${field.symbol}$"
     for first in _LAYERS:
         if f"{first}_" in field.dims:

@@ -204,19 +204,19 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     return _Grid(network, kernel, axes, tuple(dict.fromkeys(wanted)))
 
 
-def _values(network: LayeredNetwork, name: str, given: Any) -> list[Any]:
+def _values(network: LayeredNetwork, name: str, points: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
     names = [_KERNEL, *(f.name for f in fields(network))]
     if name not in names:
         raise ValueError(
-            f"over must have keys among {', '.join(names)}, got {name!r}{_meant(name, names)}"
+            f"over must have keys among {', '.join(names)}, got {name!r}{_suggestion(name, names)}"
         )
     try:
-        plain = [] if isinstance(given, str) else list(given)
+        plain = [] if isinstance(points, str) else list(points)
     except TypeError:
         plain = []
     if not plain:
-        raise ValueError(f"over must have a sequence of values for {name}, got {given!r}")
+        raise ValueError(f"over must have a sequence of values for {name}, got {points!r}")
     if name == _KERNEL:
         values = [_one_kernel(value) for value in plain]
     else:
@@ -251,8 +251,8 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
         raise ValueError(f"of must not have {name}, which needs solve(..., order={field.loops})")
 
 
-def _meant(name: Any, known: Sequence[str]) -> str:
-    suggestion = hint(str(name), known)
+def _suggestion(name: Any, names: Sequence[str]) -> str:
+    suggestion = hint(str(name), names)
     return f": did you mean {suggestion}?" if suggestion else ""
 
 
@@ -347,7 +347,7 @@ def _stacked(name: str, values: list[Any], depth: int) -> np.ndarray:
 
 
 def _batched(network: LayeredNetwork) -> tuple[str, ...]:
-    """What `solve` takes as batch axes."""
+    """Names of the parameters that `solve` takes as batch axes."""
     return (*network.layer_parameters, _KERNEL)
 
 

@@ -103,9 +103,9 @@ def with_activation(expr: sp.Expr, activation: Callable[[Any], sp.Expr] | None) 
     if activation is None:
         return expr
 
-    def known(node: AverageNode) -> sp.Expr:
+    def with_phi(node: AverageNode) -> sp.Expr:
         variables = tuple(node.variables)
         functions = [sift(F.replace(sym.phi, activation).doit(), variables) for F in node.functions]
         return type(node)(*functions, variables, node.covariance)
 
-    return sym.with_averages(expr, known)
+    return sym.with_averages(expr, with_phi)

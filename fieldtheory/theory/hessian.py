@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.typesetting.layout import Shown
+from fieldtheory.theory.typesetting.layout import Typeset
 
 
 @dataclass(frozen=True, repr=False)
-class Hessian(Shown):
+class Hessian(Typeset):
     """The four blocks of S^(2) at C̃ = 0, as functions of the kernels (F25 eq. (37)).
 
     Rows and columns run over the fields, ordered by layer, then by entry. Index 1 stands for C

@@ -36,7 +36,7 @@ from fieldtheory.theory.typesetting.layer_quantities import (
 )
 from fieldtheory.theory.typesetting.layout import Array, Equation
 
-Shown = Sequence[Equation | Array]
+Formulas = Sequence[Equation | Array]
 # Beyond this number of layers, read-in and readout among them, G11 is the product of its factors.
 _WRITTEN_OUT = 5
 
@@ -108,18 +108,18 @@ def _written(n: Notation, expr: sp.Expr) -> sp.Expr:
     return n.chosen(expr if n.abbreviate else n.written_out(expr))
 
 
-def _action(n: Notation) -> Shown:
+def _action(n: Notation) -> Formulas:
     return [Equation(r"S(C, \tilde{C})", _written(n, short_action(n).expression))]
 
 
-def _saddle_point(n: Notation) -> Shown:
+def _saddle_point(n: Notation) -> Formulas:
     solution = saddle_point(short_action(n))
     return [
         Equation(_starred(field), _written(n, value)) for field, value in solution.kernels.items()
     ] + [vanishing_conjugates(n)]
 
 
-def _kernels(n: Notation) -> Shown:
+def _kernels(n: Notation) -> Formulas:
     kernels = [n.settled(generic.kernel(l)).doit() for l in range(int(n.last) + 1)]
     pair = r"_{\alpha \beta}" if n.matrices else ""
     expressions = [_written(n, of_pair(kernel) if n.matrices else kernel) for kernel in kernels]
@@ -127,13 +127,13 @@ def _kernels(n: Notation) -> Shown:
 
 
 def _entrywise(
-    quantity: str, of_layers: Callable[[Notation], Shown]
-) -> Callable[[Notation], Shown]:
+    quantity: str, of_layers: Callable[[Notation], Formulas]
+) -> Callable[[Notation], Formulas]:
     """Matrices over layers, but for symbolic layers where those of pairs are written out."""
     return lambda n: _as_products(quantity, n) if n.matrices and not n.abbreviate else of_layers(n)
 
 
-def _as_products(quantity: str, n: Notation) -> Shown:
+def _as_products(quantity: str, n: Notation) -> Formulas:
     """For symbolic layers, and that it is so."""
     limit = r"or } L > 3" if quantity == "G11" else "}"
     note = rf"\text{{not written out for several inputs {limit}"
@@ -141,19 +141,19 @@ def _as_products(quantity: str, n: Notation) -> Shown:
     return [replace(first, note=", ".join(filter(None, (first.note, note)))), *others]
 
 
-def _mixed(n: Notation) -> Shown:
+def _mixed(n: Notation) -> Formulas:
     if n.matrices and not n.abbreviate:
         return [_pair_array("S21", n, _pair_hessian(n).S21)]
     return [_layer_array("S21", n, mixed_block(n), sym.WIDTH)]
 
 
-def _source(n: Notation) -> Shown:
+def _source(n: Notation) -> Formulas:
     if n.matrices and not n.abbreviate:
         return [_pair_array("S22", n, _pair_hessian(n).S22, symmetric=True)]
     return [_layer_array("S22", n, source_block(n), sym.WIDTH, symmetric=not n.matrices)]
 
 
-def _hessian(n: Notation) -> Shown:
+def _hessian(n: Notation) -> Formulas:
     return [*GENERIC["S11"](n), *transposed("S12", lambda n: [])(n), *_mixed(n), *_source(n)]
 
 
@@ -162,7 +162,7 @@ def has_fluctuations(n: Notation) -> bool:
     return not n.matrices and int(n.last) + 2 <= _WRITTEN_OUT
 
 
-def _fluctuations(n: Notation) -> Shown:
+def _fluctuations(n: Notation) -> Formulas:
     if not has_fluctuations(n):
         return _as_products("G11", n)
     G12 = response_propagator(n)
@@ -170,7 +170,7 @@ def _fluctuations(n: Notation) -> Shown:
     return [_layer_array("G11", n, product, 1 / sym.WIDTH, symmetric=True)]
 
 
-def _propagator(n: Notation) -> Shown:
+def _propagator(n: Notation) -> Formulas:
     others = [
         *transposed("G21", lambda n: [])(n),
         Equation("G_{11}", "G_{12} S_{22} G_{21}"),
@@ -189,19 +189,19 @@ _response = _entrywise(
 )
 
 
-def _residual_responses(n: Notation) -> Shown:
+def _residual_responses(n: Notation) -> Formulas:
     return [
         Equation(latex(ResidualResponse(l)), _written(n, value))
         for l, value in enumerate(_input_column(n))
     ]
 
 
-def _responses(n: Notation) -> Shown:
+def _responses(n: Notation) -> Formulas:
     values = [sp.Mul(*[growth(n, i) for i in range(1, l + 1)]) for l in range(int(n.last) + 1)]
     return [Equation(latex(Response(l)), _written(n, value)) for l, value in enumerate(values)]
 
 
-def _output_response(n: Notation) -> Shown:
+def _output_response(n: Notation) -> Formulas:
     return [Equation(r"\chi^{\mathrm{out}}", _written(n, _input_column(n)[-1]))]
 
 

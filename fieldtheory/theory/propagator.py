@@ -9,11 +9,11 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory.hessian import Hessian
-from fieldtheory.theory.typesetting.layout import Shown
+from fieldtheory.theory.typesetting.layout import Typeset
 
 
 @dataclass(frozen=True, repr=False)
-class Propagator(Shown):
+class Propagator(Typeset):
     """The blocks of G = −(S^(2))^{-1} (F25 eqs. (45)-(48)); each is computed when asked for.
 
     G12 = −S21^{-1} is the response of the kernels, G21 its transpose, G11 = G12 S22 G21 the

@@ -8,11 +8,11 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.typesetting.layout import Shown
+from fieldtheory.theory.typesetting.layout import Typeset
 
 
 @dataclass(frozen=True, repr=False)
-class SaddlePoint(Shown):
+class SaddlePoint(Typeset):
     """The stationary point of the action, C* layer by layer and C̃* = 0 (F25 eqs. (25), (26)).
 
     Parameters

@@ -165,9 +165,9 @@ def train(
     (TrainingHistory(records=10, copies=20, observed=[]), True)
     """
     if not isinstance(module, torch.nn.Module):
-        raise TypeError(f"module must be a torch module, got {validation.shown(module)}")
+        raise TypeError(f"module must be a torch module, got {validation.excerpt(module)}")
     if not isinstance(optimiser, torch.optim.Optimizer):
-        raise TypeError(f"optimiser must be one of torch, got {validation.shown(optimiser)}")
+        raise TypeError(f"optimiser must be one of torch, got {validation.excerpt(optimiser)}")
     steps, every = validation.integer("steps", steps, 1), validation.integer("every", every, 1)
     error = LOSSES[validation.choice("loss", loss, LOSSES)]
     inputs, targets = _data(module, optimiser, X, Y, loss)
@@ -282,13 +282,16 @@ def _data(
             f"{len(mine)}"
         )
     inputs, targets = validation.finite_array("X", X), validation.finite_array("Y", Y)
-    x, outputs = _taken(module, like, inputs, np.asarray(validation.without_tensors(X)).dtype)
+    x, outputs = _input_tensor(
+        module, like, inputs, np.asarray(validation.without_tensors(X)).dtype
+    )
     shape: tuple[int, ...] = (len(x), outputs)
     if loss == "cross_entropy":
         shape = (len(x),)
         if not np.isin(targets, np.arange(outputs)).all():
             raise ValueError(
-                f"Y must hold numbers of classes from 0 to {outputs - 1}, got {validation.shown(Y)}"
+                f"Y must hold numbers of classes from 0 to {outputs - 1}, "
+                f"got {validation.excerpt(Y)}"
             )
     elif targets.shape == (len(x),):
         targets = targets[:, None]
@@ -299,7 +302,7 @@ def _data(
     return x, torch.as_tensor(targets, dtype=kind, device=like.device)
 
 
-def _taken(
+def _input_tensor(
     module: torch.nn.Module, like: torch.Tensor, inputs: np.ndarray, dtype: np.dtype
 ) -> tuple[torch.Tensor, int]:
     """The inputs as real numbers or, of integers, as integers if the module takes these alone.

@@ -231,7 +231,7 @@ def torch_module(
     ):
         raise TypeError(
             "network must be one ResidualNetwork or DiffusionNetwork, "
-            f"got {validation.shown(network)}"
+            f"got {validation.excerpt(network)}"
         )
     kind = TorchNetwork
     if isinstance(network, DiffusionNetwork):
@@ -239,7 +239,7 @@ def torch_module(
         if network.depth is None or network.parameter_law or inputs is None or batch_norm:
             raise ValueError(
                 "a DiffusionNetwork must have a finite depth and independent parameters, and needs "
-                f"inputs and no batch_norm, got {validation.shown(network)}, inputs={inputs!r}"
+                f"inputs and no batch_norm, got {validation.excerpt(network)}, inputs={inputs!r}"
             )
     elif inputs is None:
         inputs = network.input_dim

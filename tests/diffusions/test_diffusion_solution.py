@@ -321,7 +321,9 @@ def test_many_neurons_are_averaged_over_once(name, c, size):
     nodes = starts.interpolated(averages.psi)
     assert len(nodes.values) <= 256
     covariance, mean = size * np.array([[1.0, c], [c, 1.0]]), np.array([0.2, -0.3])
-    found, expected = (averages.gram(of.moved(mean), covariance) for of in (nodes, starts.neurons))
+    found, expected = (
+        averages.gram(of.shifted(mean), covariance) for of in (nodes, starts.neurons)
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 

@@ -59,7 +59,9 @@ class TestFiles:
         np.testing.assert_array_equal(solution.response, again.response)
         assert float(found.single.input_kernel) == pytest.approx(0.05)
         comparison = ft.load(found.folder / "comparison.npz")
-        assert comparison.widths == (100, 200) and comparison.answers == found.comparison.answers
+        assert (
+            comparison.widths == (100, 200) and comparison.sentences == found.comparison.sentences
+        )
 
     def test_optimal_scaling_by_pair_class(self, made):
         found, _ = made

@@ -95,11 +95,11 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
     >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
     True
     """
-    return _found(F, tuple(variables), sp.ImmutableMatrix(K))
+    return _closed_form(F, tuple(variables), sp.ImmutableMatrix(K))
 
 
 @lru_cache(maxsize=128)
-def _found(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
+def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if is_transcendental_in(F, variables):
         return None
     try:

@@ -77,7 +77,7 @@ class Series:
         values = np.stack([np.einsum("mn,mn,mn->m", *three) for three in terms])
         wrong = np.abs(f) * g_noise + np.abs(g) * f_noise
         noise = np.stack([np.einsum("mn,mn->m", wrong, np.abs(p)) for p in (power, below)])
-        f_rest, g_rest = _rest(f, f_square), _rest(g, g_square)
+        f_rest, g_rest = _tail(f, f_square), _tail(g, g_square)
         remainder = np.sqrt(f_rest) * np.sqrt(g_rest)
         smooth = self.smooth(a, b)
         left = np.where(remainder > 0, largest_powers(self.order, c, smooth), 0.0) * remainder
@@ -119,7 +119,7 @@ def _parseval(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     return np.maximum(square - (f**2).sum(axis=1) - 1e-15 * square, 0.0)
 
 
-def _rest(f: np.ndarray, square: np.ndarray) -> np.ndarray:
+def _tail(f: np.ndarray, square: np.ndarray) -> np.ndarray:
     """The sum of f_n² beyond the last order: Parseval's, and a multiple of the last ones."""
     order = f.shape[1] - 1
     return _parseval(f, square) + 4 * order * (f[:, -_LAST:] ** 2).max(axis=1)

@@ -116,12 +116,12 @@ class PairTables:
             if self._asked[key] < many:
                 return None
             try:
-                self._cells[key] = self._made(key)
+                self._cells[key] = self._table(key)
             except QuadratureError:
                 self._cells[key] = None
         return self._cells[key]
 
-    def _made(self, key: tuple[int, int, int]) -> np.ndarray | None:
+    def _table(self, key: tuple[int, int, int]) -> np.ndarray | None:
         P, E = (2.0 ** (_OCTAVES * (n + (self.nodes + 1) / 2)) for n in key[:2])
         farthest = _farthest(key)
         if farthest > _WIDEST:

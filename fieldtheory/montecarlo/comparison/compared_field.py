@@ -76,7 +76,7 @@ class ComparedField(ABC):
         return self._relative(self.simulation - self.theory)
 
     def place(self, entry: int) -> str:
-        """Where an entry is, in words."""
+        """Place of an entry, in words."""
         at = {name: values[entry] for name, values in self.index.items()}
         words = [f"t = {at['time']:.4g}"] if "time" in at else []
         if "layer" in at:

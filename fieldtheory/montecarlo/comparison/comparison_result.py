@@ -134,10 +134,10 @@ class Comparison(Stored):
     @property
     def statement(self) -> str:
         """Both questions with their answers, a line each."""
-        return "\n".join(self.answers)
+        return "\n".join(self.sentences)
 
     @property
-    def answers(self) -> tuple[str, str]:
+    def sentences(self) -> tuple[str, str]:
         """The questions with their answers: "Is the theory right?", "Does it describe ...?"."""
         return verdict_text.is_it_right(self), verdict_text.does_it_describe(self)
 
@@ -182,7 +182,7 @@ class Comparison(Stored):
         ]
         limits = self.extrapolated[0].threshold, self.tolerance
         # The question and the first word of the answer.
-        short = [text[: text.index(": ")].removesuffix(",") for text in self.answers]
+        short = [text[: text.index(": ")].removesuffix(",") for text in self.sentences]
         # Behind the hidden layers is the output.
         outputs = [of for *_, of in panels if COMPARED[of.name].dims[0] == "layer"]
         hidden = max((of.index["layer"].max() for of in outputs), default=np.inf)
@@ -248,11 +248,11 @@ class Comparison(Stored):
         widths = verdict_text.listed(self.widths)
         how = f"extrapolated from the widths {widths}" if len(self.widths) > 1 else "of one width"
         titles = f"theory and simulation {how}", f"theory and simulation at width {self.width}"
-        tables = zip(titles, (self.summary, self.summary_at_width), self.answers, strict=True)
+        tables = zip(titles, (self.summary, self.summary_at_width), self.sentences, strict=True)
         return "\n\n".join(f"{table_text(rows, title)}\n{text}" for title, rows, text in tables)
 
     def _repr_html_(self) -> str:
-        tables = zip((self.summary, self.summary_at_width), self.answers, strict=True)
+        tables = zip((self.summary, self.summary_at_width), self.sentences, strict=True)
         return "".join(table_html(rows, text) for rows, text in tables)
 
     def __repr__(self) -> str:
@@ -287,7 +287,7 @@ def _with_none(name: str, values: np.ndarray) -> list[Any]:
 
 
 def _entries(head: tuple[str, str, int], part: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What both kinds of compared fields have, of the columns of one of them."""
+    """Arguments that both kinds of compared fields take, from the columns of one of them."""
     index = {name: part[name] for name in _COUNTS if (part[name] >= 0).all()}
     if "time" in part and not np.isnan(part["time"]).any():
         index["time"] = part["time"]

@@ -228,7 +228,7 @@ def checked_simulations(
     for other in simulations:
         if not isinstance(other, kind):
             raise TypeError(
-                f"{name} must be of {kind.__name__} or a sequence, got {validation.shown(other)}"
+                f"{name} must be of {kind.__name__} or a sequence, got {validation.excerpt(other)}"
             )
         if texts := different(other):
             raise ValueError(
@@ -250,6 +250,6 @@ def _different(solution: Solution, other: Ensemble | SimulatedResponse) -> list[
     K0, other_K0 = solution.input_kernel, other.input_kernel
     rounding = _ROUNDING * np.abs(K0).max()
     if K0.shape != other_K0.shape or (np.abs(K0 - other_K0) > rounding).any():
-        kernels = [validation.shown(K) for K in (K0, other_K0)]
+        kernels = [validation.excerpt(K) for K in (K0, other_K0)]
         texts.append("K0 {} in the theory, {} in the simulation".format(*kernels))
     return texts

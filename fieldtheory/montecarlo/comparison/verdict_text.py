@@ -46,7 +46,7 @@ def is_it_right(comparison: Any) -> str:
     size = f"is {_percent(deviation)}, |z| =" if np.isfinite(deviation) else "has |z| ="
     largest = (
         f"the largest of {count} deviations {size} "
-        f"{abs(worst.z[worst.worst]):.3g} ({_where(worst)}); chance alone exceeds "
+        f"{abs(worst.z[worst.worst]):.3g} ({_entry_name(worst)}); chance alone exceeds "
         f"{worst.threshold:.3g} with probability {comparison.false_alarm:g}"
     )
     neglected = comparison.neglected or "nothing"
@@ -89,7 +89,7 @@ def does_it_describe(comparison: Any) -> str:
     worst = max(deciding, key=lambda field: abs(field.deviation[field.worst]))
     entry = worst.worst
     number = (
-        f"{_percent(worst.deviation[entry])} ({_where(worst)}; {worst.z[entry]:+.3g} standard "
+        f"{_percent(worst.deviation[entry])} ({_entry_name(worst)}; {worst.z[entry]:+.3g} standard "
         "errors)"
     )
     allowed = f"{100 * comparison.tolerance:g} %"
@@ -213,7 +213,7 @@ def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:
     return dict(zip(names, (*values, float(order["z"][entry])), strict=True))
 
 
-def _where(field: ComparedField) -> str:
+def _entry_name(field: ComparedField) -> str:
     place = field.place(field.worst)
     return f"{field.name}, {place}" if place else field.name
 

@@ -30,7 +30,7 @@ Pull = Callable[[int, Features, np.ndarray], Sequence[np.ndarray]]
 
 
 class Squares(NamedTuple):
-    """What the squares of the gradients of n networks are made of.
+    """Factors of the squares of the gradients of n networks.
 
     With δ^(l) = ∂y/∂h^(l) and δ^(L+1) = 1, ``backward`` (n, L+2) are |δ^(l)|², ``forward``
     (n, L+1) are Σ_k |ψ_k(h^(l-1))|²/N for l = 1, ..., L + 1, and ``output`` (n,) is y.

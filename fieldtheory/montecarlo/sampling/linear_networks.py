@@ -99,7 +99,7 @@ def linear_networks(
 
 
 class _Layers:
-    """What the recursions over the layers need: gains, second derivatives and means."""
+    """Gains, second derivatives and means, for the recursions over the layers."""
 
     def __init__(self, network: LayeredNetwork, theory: PairTheory, own: np.ndarray) -> None:
         signals, gains = theory.signals, theory.gains
@@ -114,7 +114,10 @@ class _Layers:
         self.first[:, alpha, beta], self.first[:, beta, alpha] = gains.first, gains.second
         diagonal = np.arange(own.shape[-1])
         self.pair[:, diagonal, diagonal] = gains.own
-        self.curvature, self.known = np.zeros((4, *self.means.shape)), np.zeros_like(self.pair)
+        self.curvature, self.mean_sources = (
+            np.zeros((4, *self.means.shape)),
+            np.zeros_like(self.pair),
+        )
         first, second = signals.pairs
         (others,) = np.nonzero(first != second)
         for some in np.array_split(others, -(-len(others) // _TOGETHER) or 1):
@@ -134,9 +137,11 @@ class _Layers:
             (3, (2, 2), (2, 2)),
         ):
             self.curvature[row][:, a, b], self.curvature[row][:, b, a] = H[e, f], H[g, h]
-        self.known[1:, a, b] = self.known[1:, b, a] = self._known(np.moveaxis(H, 3, 0), a, b)
+        self.mean_sources[1:, a, b] = self.mean_sources[1:, b, a] = self._mean_sources(
+            np.moveaxis(H, 3, 0), a, b
+        )
 
-    def _known(self, H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def _mean_sources(self, H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The sources of the shift from parts of δK of second order in h, (L + 1, pairs).
 
         With e = αα, ββ, αβ, Q_e = h h − K of one neuron and V = ⟨Q Q⟩, the layers have
@@ -169,7 +174,7 @@ class _Layers:
         """δC^(L+1) of linearised networks, and N (⟨C⟩ − C*) from them."""
         signals, neurons = self.signals, NEURONS
         generator, inputs = np.random.default_rng(key), signals.K.shape[1]
-        sources = self.known.copy()
+        sources = self.mean_sources.copy()
         K = second = np.zeros((size, inputs, inputs))
         # Signals and their noise by network, input and neuron.
         signal = noise = np.zeros((size, inputs, neurons))
@@ -185,15 +190,17 @@ class _Layers:
                 sources[l + 1] += self._second_order(l, second, signal, noise, C)
             g = _products(self.features(signal)) - neurons * self.means[l]
             squares = _products((signal,)) - neurons * signals.K[l]
-            left = (self.a[l + 1] * g - self._moved(l + 1, squares)) / np.sqrt(neurons)
+            left = (self.a[l + 1] * g - self._kernel_change(l + 1, squares)) / np.sqrt(neurons)
             squares = squares / np.sqrt(neurons)
-            deltaC = left + self._moved(l + 1, K + squares)
+            deltaC = left + self._kernel_change(l + 1, K + squares)
             if l + 1 < len(signals.C):
                 K = add_skip(self.skips[l + 1], K, deltaC)
-                second = add_skip(self.skips[l + 1], second, left + self._moved(l + 1, second))
+                second = add_skip(
+                    self.skips[l + 1], second, left + self._kernel_change(l + 1, second)
+                )
         return deltaC, self._propagated(sources)
 
-    def _moved(self, l: int, K: np.ndarray) -> np.ndarray:
+    def _kernel_change(self, l: int, K: np.ndarray) -> np.ndarray:
         """The change of a_l ⟨g⟩ for changes of the kernels, (..., P, P)."""
         own, diagonal = np.diagonal(K, axis1=-2, axis2=-1), np.arange(K.shape[-1])
         by_own = self.first[l] * own[..., :, None]
@@ -233,7 +240,7 @@ class _Layers:
         """The shift of all layers from its sources, with that of the variances as it is known."""
         shift, K, diagonal = np.zeros_like(sources), np.zeros_like(sources[0]), self.own.shape[-1]
         for l in range(1, len(sources)):
-            shift[l] = sources[l] + self._moved(l, K)
+            shift[l] = sources[l] + self._kernel_change(l, K)
             shift[l].flat[:: diagonal + 1] = self.own[l]
             K = add_skip(self.skips[l], K, shift[l])
         return shift

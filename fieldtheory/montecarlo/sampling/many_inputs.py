@@ -212,9 +212,11 @@ def covariance_batches(
     batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
         batches = chunks.with_progress(batches, count, "covariance_with")
-    known = propagated(skips, theory.gains, weighted.known())
-    found = np.array([propagated(skips, theory.gains, source) + known for source in batches])
-    return found / solution.network.width, sizes / samples
+    unsampled = propagated(skips, theory.gains, weighted.low_orders())
+    estimates = np.array(
+        [propagated(skips, theory.gains, source) + unsampled for source in batches]
+    )
+    return estimates / solution.network.width, sizes / samples
 
 
 def mean_and_error(batches: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -255,7 +257,7 @@ class _Weighted:
                 self.slopes = a * mean_slopes(theory.signals)
         self.vector = 2 * (self.weights * self.slopes).sum(axis=2)
 
-    def known(self) -> np.ndarray:
+    def low_orders(self) -> np.ndarray:
         """The correlators of the parts of first and second order, shape (L + 2, p)."""
         size = len(self.K)
         correlators = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
@@ -275,16 +277,16 @@ class _Weighted:
             before = skips[k] * (before + K @ v[k])
         return correlators
 
-    def _source(self, k: int, moved: np.ndarray, z: np.ndarray) -> np.ndarray:
+    def _source(self, k: int, products: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Parts of first and second order of a_k φφ, averaged with h h and h, (p,)."""
         linear = self.slopes[k] * z[:, None]
         source = packed_pairs(linear + linear.T)
         if self.taken_apart:
-            source = source + self.gains.moved(k + 1, packed_pairs(moved))
+            source = source + self.gains.kernel_change(k + 1, packed_pairs(products))
         return np.asarray(source)
 
     def sampled(self, size: int, seed: int, number: int) -> np.ndarray:
-        """What is left, from one batch of paths, shape (L + 2, p)."""
+        """Remainders of higher order, from one batch of paths, shape (L + 2, p)."""
         key = np.random.SeedSequence(seed, spawn_key=(_PATHS, number))
         sums, squares = np.zeros((2, *self.K.shape))
         linear = np.zeros(self.K.shape[:2])

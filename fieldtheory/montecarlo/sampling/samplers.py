@@ -26,7 +26,7 @@ from fieldtheory.networks.family import LayeredNetwork
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What the networks are fed: the kernel K0 (P, P), and the data X (P, d) where it is given.
+    """Inputs of the networks: the kernel K0 (P, P), and the data X (P, d) if there are any.
 
     ``across`` asks for the spread of different pairs of inputs as well, see `Draws`.
     """

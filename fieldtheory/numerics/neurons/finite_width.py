@@ -228,7 +228,7 @@ def at_second_order(
 
     Returns
     -------
-    found : SecondOrder
+    result : SecondOrder
     failures : tuple of str
         For the shift, the variance and the third cumulant: why it misses 1e-8, or ``rtol``; empty
         if it does not.

@@ -182,7 +182,7 @@ def first_order(layers: Layers) -> FirstOrder:
     for D, step in layers:
         if not len(r):
             r = m = np.zeros(len(D.density))
-        layer = _seen(D, r, m)
+        layer = _layer_statistics(D, r, m)
         shifts.append(layer.shift)
         variances.append(layer.variance)
         if step is not None:
@@ -208,7 +208,7 @@ def second_order(layers: Layers) -> SecondOrder:
         if state is None:
             zero = np.zeros(len(D.density))
             state = _State(zero, zero, zero, Pairs.none())
-        layer = _seen(D, state.r, state.m1)
+        layer = _layer_statistics(D, state.r, state.m1)
         more = _seen_twice(D, layer, state)
         e2 = D.space.averaging_2
         pairing = 2 * (e2 @ state.pairs.applied(e2)[0])
@@ -251,7 +251,7 @@ class _Second(NamedTuple):
     ED: np.ndarray
 
 
-def _seen(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
+def _layer_statistics(D: Observable, r: np.ndarray, m: np.ndarray) -> _Layer:
     d, e2 = D.averaging, D.space.unit(2)
     overlap, d2 = float(d @ r), d @ e2
     variance = D.square + 2 * d2 * overlap
@@ -302,8 +302,8 @@ def _next_state(step: Step, D: Observable, layer: _Layer, more: _Second, state: 
     s, m1 = layer.coupling, state.m1
     sources = {"s": s, "r": state.r, "h2D": more.h2D, "rD": more.rD + more.BD, "ED": more.ED}
     sources |= {"twice": more.twice, "coupling": more.coupling}
-    seen_once = _moved(step, 0, sources | {"m2": state.m2})
-    seen_twice = _moved(step, 1, sources | {"e2": before2, "e4": before4, "m": m1})
+    seen_once = _next_vectors(step, 0, sources | {"m2": state.m2})
+    seen_twice = _next_vectors(step, 1, sources | {"e2": before2, "e4": before4, "m": m1})
     m11, s2 = seen_twice["P1 m"], to_next(2, s)
     vectors = seen_once | seen_twice | {"e2": e2, "e4": e4, "e6": e6}
     vectors |= {"P2 e2": to_next(2, before2), "P2 r": to_next(2, state.r), "P2 s": s2}
@@ -372,7 +372,7 @@ def _next_state(step: Step, D: Observable, layer: _Layer, more: _Second, state: 
     )
 
 
-def _moved(step: Step, j: int, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _next_vectors(step: Step, j: int, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """P_jᵀ applied to the vectors, with the names of the results."""
     columns = step.to_next(j, np.stack(list(vectors.values()), axis=1))
     return {f"P{j} {name}": column for name, column in zip(vectors, columns.T, strict=True)}

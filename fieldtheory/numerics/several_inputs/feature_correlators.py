@@ -116,7 +116,7 @@ def correlators(signals: Signals) -> Truncated | None:
     None where φ has kinks and its orders take more than `Settings.pair_operations`.
     """
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return _exact(piecewise_linear.correlators(signals, lines))
     functions = len(signals.K) * len(signals.pairs[0]) ** 2
     longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
@@ -219,7 +219,7 @@ def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
     signals = Signals.of(network, K[None], K[None])
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return piecewise_linear.correlators(signals, lines)[0, :, 0]
     return _correlators(signals, SETTINGS.pair_orders[-2]).values[0, :, 0]
 
@@ -238,7 +238,7 @@ def given_layer(
 
     Returns
     -------
-    given : ndarray, shape (layers, pairs, orders)
+    conditional : ndarray, shape (layers, pairs, orders)
     tail : ndarray, shape (layers, pairs)
         About what a sum over all orders has beyond the last quarter of them, relative to that.
     """
@@ -415,7 +415,7 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
         Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
     """
     lines = piecewise_linear.Lines(signals)
-    if lines.known:
+    if lines.all_linear:
         return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
     allowed = allowed_error(signals, SETTINGS.pair_derivatives_with_kinks)
     series = resolved(

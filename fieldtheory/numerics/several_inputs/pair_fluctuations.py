@@ -41,7 +41,7 @@ class PairGains:
         same = alpha == beta
         return np.nonzero(same)[0], np.nonzero(~same)[0], alpha[~same], beta[~same]
 
-    def moved(self, l: int, K: np.ndarray) -> np.ndarray:
+    def kernel_change(self, l: int, K: np.ndarray) -> np.ndarray:
         """The change of a_l ⟨g⟩ for changes of the kernels of layer l − 1, shape (p, ...)."""
         own, others, alpha, beta = self.places
         variances = K[own]
@@ -61,7 +61,7 @@ class PairGains:
         return PairGains(self.own[:, kept], *parts)
 
     def traced(self, l: int, weights: np.ndarray) -> np.ndarray:
-        """The transpose of `moved`: what weights of the pairs of C^(l) are for K^(l-1), (p,)."""
+        """The transpose of `kernel_change`: weights of pairs of K^(l-1) by those of C^(l)."""
         own, others, alpha, beta = self.places
         size, of_pairs = len(own), weights[others]
         sources = np.empty_like(weights)
@@ -77,7 +77,7 @@ def propagated(skips: np.ndarray, gains: PairGains, rows: np.ndarray) -> np.ndar
     response = np.array(rows, dtype=float)
     kernel = response[0]
     for l in range(1, len(response)):
-        response[l] += gains.moved(l, kernel)
+        response[l] += gains.kernel_change(l, kernel)
         kernel = add_skip(skips[l], kernel, response[l])
     return response
 

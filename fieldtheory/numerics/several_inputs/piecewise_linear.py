@@ -47,7 +47,7 @@ class Lines:
 
     def __init__(self, signals: Signals) -> None:
         lines = [lines_of(psi) for psi in signals.functions]
-        self.known = all(each is not None for each in lines)
+        self.all_linear = all(each is not None for each in lines)
         A, B = (np.array([getattr(each, name) for each in lines if each]) for name in "AB")
         self._AA, self._AB, self._BB = float(A @ A), float(A @ B), float(B @ B)
 
@@ -179,8 +179,8 @@ class _FourSignals:
 
     def __init__(self, first: np.ndarray, second: np.ndarray, s: np.ndarray, panels: int) -> None:
         self._cross = np.einsum("iam,am,jam->ijm", first, s, second)
-        self._rest, self._weights = _graded(panels)
-        t = 1 - self._rest
+        self._complements, self._weights = _graded(panels)
+        t = 1 - self._complements
         alone = np.sqrt((1 - s[..., None] * t) * (1 + s[..., None] * t))
         rows = np.zeros((4, 4, s.shape[1], len(t)))
         rows[:2, :2] = first[..., None]
@@ -195,10 +195,10 @@ class _FourSignals:
     def correlator(self, kinds: str) -> Any:
         """⟨F ; G⟩ of two factors each."""
         if "h" in kinds or "d" in kinds or "1" in kinds:
-            return self._full.average(kinds) - self._apart(kinds)
+            return self._full.average(kinds) - self._disconnected(kinds)
         return self._changed(kinds, 0)
 
-    def _apart(self, kinds: str) -> Any:
+    def _disconnected(self, kinds: str) -> Any:
         return self._full.average(kinds[:2] + "11") * self._full.average("11" + kinds[2:])
 
     def _changed(self, kinds: str, n: int) -> Any:
@@ -212,9 +212,9 @@ class _FourSignals:
     def _integral(self, kinds: str, n: int) -> Any:
         """∫ (1 − t)ⁿ/n! ⟨FG⟩ dt."""
         if "d" not in kinds:
-            return self._apart(kinds) / factorial(n + 1) + self._changed(kinds, n + 1)
+            return self._disconnected(kinds) / factorial(n + 1) + self._changed(kinds, n + 1)
         values = self._along.average(kinds)
-        weights = self._weights * self._rest**n / factorial(n)
+        weights = self._weights * self._complements**n / factorial(n)
         return values.reshape(-1, len(weights)) @ weights
 
 
@@ -230,24 +230,24 @@ class _Averages:
 
     def __init__(self, rows: np.ndarray) -> None:
         self._rows, self._units = {frozenset[int](): rows}, dict[frozenset[int], np.ndarray]()
-        self._known: dict[tuple[str, frozenset[int]], Any] = {}
+        self._values: dict[tuple[str, frozenset[int]], Any] = {}
 
     def average(self, kinds: str, zero: frozenset[int] = frozenset()) -> Any:
         """⟨F⟩, given that some of the signals are zero."""
         if (kinds.count("s") + kinds.count("h")) % 2:
             return 0.0
-        if (kinds, zero) not in self._known:
-            self._known[kinds, zero] = self._average(kinds, zero)
-        return self._known[kinds, zero]
+        if (kinds, zero) not in self._values:
+            self._values[kinds, zero] = self._average(kinds, zero)
+        return self._values[kinds, zero]
 
     def _average(self, kinds: str, zero: frozenset[int]) -> Any:
         if "d" in kinds:
             i = kinds.index("d")
             reduced = self.average(_without(kinds, i), zero | {i})
-            return np.sqrt(2 / np.pi) * _inverse(_norm(self._given(zero)[i])) * reduced
+            return np.sqrt(2 / np.pi) * _inverse(_norm(self._conditional(zero)[i])) * reduced
         if "h" in kinds or "a" in kinds:
             i = kinds.index("h" if "h" in kinds else "a")
-            rows = self._given(zero)
+            rows = self._conditional(zero)
             left = _derived(kinds, i)
             return sum(
                 _dot(rows[i], rows[j]) * self.average(_derived(left, j), zero)
@@ -260,18 +260,18 @@ class _Averages:
         x, y = (self._unit(i, zero) for i in signs)
         return 1 - 4 / np.pi * np.arctan2(_norm(x - y), _norm(x + y))
 
-    def _given(self, zero: frozenset[int]) -> np.ndarray:
+    def _conditional(self, zero: frozenset[int]) -> np.ndarray:
         """The rows of signals given that some are zero."""
         if zero not in self._rows:
             last = max(zero)
             before = zero - {last}
             along = self._unit(last, before)
-            rows = self._given(before)
+            rows = self._conditional(before)
             self._rows[zero] = rows - _dot(rows, along[None])[:, None] * along
         return self._rows[zero]
 
     def _unit(self, i: int, zero: frozenset[int]) -> np.ndarray:
-        row = self._given(zero)[i]
+        row = self._conditional(zero)[i]
         return row * _inverse(_norm(row))
 
 

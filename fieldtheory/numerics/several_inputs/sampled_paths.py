@@ -121,7 +121,7 @@ def sampled_sources(
             products[number] += values @ values.T / points
     mean = products.mean(axis=0)
     spread = (products - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
-    stack = np.concatenate([mean[None] + remainder.known().reshape(mean.shape), spread])
+    stack = np.concatenate([mean[None] + remainder.low_orders().reshape(mean.shape), spread])
     stack = stack.reshape(-1, size, p, size, p)
     for l, exact in enumerate(exact_within_layers(signals)):
         is_exact = ~np.isnan(exact)
@@ -157,10 +157,12 @@ class _Remainder:
             values = [psi(row) for psi in self.signals.functions]
             g = sum(each[alpha] * each[beta] for each in values) - self.means[l][:, None]
             squares = row[alpha] * row[beta] - self.signals.K[l][alpha, beta][:, None]
-            remainders[l] = self.a[l] * g - self.gains.moved(l + 1, squares) - self.linear[l] @ row
+            remainders[l] = (
+                self.a[l] * g - self.gains.kernel_change(l + 1, squares) - self.linear[l] @ row
+            )
         return remainders
 
-    def known(self) -> np.ndarray:
+    def low_orders(self) -> np.ndarray:
         """Correlators of the parts of first and second order, shape (L + 1, p, L + 1, p)."""
         signals, size = self.signals, len(self.signals.K)
         alpha, beta = signals.pairs
@@ -170,8 +172,8 @@ class _Remainder:
                 X = signals.K[k] * signals.passed[l, k]
                 squares = X[alpha[:, None], alpha] * X[beta[:, None], beta]
                 squares += X[alpha[:, None], beta] * X[beta[:, None], alpha]
-                half = self.gains.moved(k + 1, squares)
-                values = self.gains.moved(l + 1, half.T).T
+                half = self.gains.kernel_change(k + 1, squares)
+                values = self.gains.kernel_change(l + 1, half.T).T
                 values += self.linear[k] @ X @ self.linear[l].T
                 correlators[k, :, l], correlators[l, :, k] = values, values.T
         return correlators

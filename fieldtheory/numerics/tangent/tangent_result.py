@@ -34,14 +34,14 @@ def _of_rates(name: str, kind: str) -> Field:
         dims=("layer",),
         of_inputs=(),
         batches=False,
-        shown="always",
+        written="always",
     )
 
 
 FIELDS = table(
     _of_rates("weight_rates", "weights"),
     _of_rates("bias_rates", "biases"),
-    replace(OF_SOLUTION["tangent_kernels"], shown="always", column="Theta"),
+    replace(OF_SOLUTION["tangent_kernels"], written="always", column="Theta"),
     *(
         OF_SOLUTION[name]
         for name in ("output_tangent_kernel", "log_tangent_kernels", "tangent_signs")

@@ -113,7 +113,9 @@ def leg_orders(graph: Graph) -> list[tuple[int, ...]]:
     """
     orders: dict[tuple[Line, ...], tuple[int, ...]] = {}
     for order in permutations(range(graph.legs)):
-        lines = _moved(graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))])
+        lines = _with_places(
+            graph.lines, [*order, *range(graph.legs, graph.legs + len(graph.vertices))]
+        )
         orders.setdefault(min(_relabelled(graph.legs, graph.vertices, lines, False)), order)
     return list(orders.values())
 
@@ -176,10 +178,10 @@ def _relabelled(
     ]
     for outer in outside:
         for inner in inside:
-            yield _moved(lines, [*outer, *inner])
+            yield _with_places(lines, [*outer, *inner])
 
 
-def _moved(lines: Sequence[Line], places: Sequence[int]) -> tuple[Line, ...]:
+def _with_places(lines: Sequence[Line], places: Sequence[int]) -> tuple[Line, ...]:
     """The lines with points renamed, sorted."""
     renamed = []
     for kind, first, second in lines:

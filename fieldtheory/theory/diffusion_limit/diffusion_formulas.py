@@ -46,7 +46,7 @@ class DiffusionNotation:
         """Whether all parameters are independent."""
         return self.law == limit.LAWS[0]
 
-    def shown(self, expression: sp.Expr) -> sp.Expr:
+    def printed(self, expression: sp.Expr) -> sp.Expr:
         """With φ's derivatives put in, in S_ij for independent parameters."""
         put = dict(zip(SLOPES, self.slopes, strict=True))
         expression = sp.expand(expression.subs(put)).xreplace(_PRINTED)
@@ -129,7 +129,7 @@ def _instantaneous(left: str, moment: str, *notes: str) -> Callable[[DiffusionNo
     """The coefficient of Δt of a moment of the increments (PF eqs. (1), (2), (13), (14), (17))."""
 
     def page_of(notation: DiffusionNotation) -> str:
-        value = notation.shown(getattr(limit.law_increments(), moment)[0])
+        value = notation.printed(getattr(limit.law_increments(), moment)[0])
         own = (notation.same,) if moment == "covariance" else ()
         note = ",\\ ".join(filter(None, (*notes, *own)))
         return page([[Equation(left, value, note)], notation.definitions])
@@ -140,11 +140,11 @@ def _instantaneous(left: str, moment: str, *notes: str) -> Callable[[DiffusionNo
 def equation_latex(notation: DiffusionNotation) -> str:
     """The stochastic differential equation (PF eqs. (12), (14), (17))."""
     mean = limit.law_increments().mean[0]
-    slope, drift = notation.shown(SLOPES[0]), notation.shown(mean)
+    slope, drift = notation.printed(SLOPES[0]), notation.printed(mean)
     features = r"x^{(i)}_{k}" if notation.input_activation.expression == h else r"\psi(x^{(i)}_{k})"
     noise = sp.Symbol(r"dn^{(i)}_{o}", real=True)
     centred = "" if notation.independent else r" - \mu^{(i)}_{o} dt"
-    variation = notation.shown(limit.V_OP)
+    variation = notation.printed(limit.V_OP)
     return page(
         [
             [
@@ -164,12 +164,12 @@ def next_order_latex(notation: DiffusionNotation) -> str:
     moments = limit.law_increments()
     front = r"[\Delta t^{2}]\, "
     equations = [
-        Equation(front + _MEAN, notation.shown(moments.mean[1])),
-        Equation(front + _COVARIANCE, notation.shown(moments.covariance[1]), notation.same),
+        Equation(front + _MEAN, notation.printed(moments.mean[1])),
+        Equation(front + _COVARIANCE, notation.printed(moments.covariance[1]), notation.same),
     ]
     if notation.independent:
         third = r"\langle \Delta x^{(i)}_{o} ; \Delta x^{(j)}_{o} ; \Delta x^{(k)}_{o} \rangle"
-        value = sp.factor(notation.shown(increments().third_cumulant))
+        value = sp.factor(notation.printed(increments().third_cumulant))
         equations.append(Equation(front + third, value))
     return page([equations, notation.definitions])
 

@@ -35,7 +35,7 @@ def gram(first: int, second: int) -> sp.Symbol:
     return sp.Symbol(f"q_{{{_LETTERS[i]}{_LETTERS[j]}}}", **kind)
 
 
-def moved(of: int) -> sp.Symbol:
+def displacement(of: int) -> sp.Symbol:
     """y_i = x_i − z_i of one neuron."""
     return sp.Symbol(f"y_{{{_LETTERS[of]}}}", real=True)
 
@@ -57,7 +57,7 @@ def covariance_rate(first: int, second: int) -> sp.Expr:
 
 
 def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:
-    """The rate at which the mean of a polynomial in `gram` and `moved` of these inputs grows.
+    """The rate of the mean of a polynomial in `gram` and `displacement` of these inputs.
 
         𝓛f = Σ_A (𝓛A) ∂_A f + (1/2) Σ_AB Γ(A, B) ∂_A ∂_B f,   A, B in {q_ij, y_i}
 
@@ -92,7 +92,7 @@ def _coordinates(
     x = sp.symbols(f"x:{inputs}")
     S = sp.Matrix(inputs, inputs, covariance_rate)
     products = {gram(i, j): x[i] * x[j] for i, j in combinations_with_replacement(range(inputs), 2)}
-    tagged = {x[i]: start(i) + moved(i) for i in range(inputs)}
+    tagged = {x[i]: start(i) + displacement(i) for i in range(inputs)}
 
     def slope(product: sp.Expr) -> sp.Matrix:
         return sp.Matrix([product]).jacobian(x).T
@@ -103,14 +103,16 @@ def _coordinates(
         return sp.Add(*[c * _of_powers(powers) for powers, c in terms])
 
     drift = {q: mean((S * sp.hessian(product, x)).trace() / 2) for q, product in products.items()}
-    drift |= {moved(i): sp.S.Zero for i in range(inputs)}
-    noise = {(moved(i), moved(j)): S[i, j] for i in range(inputs) for j in range(inputs)}
+    drift |= {displacement(i): sp.S.Zero for i in range(inputs)}
+    noise = {
+        (displacement(i), displacement(j)): S[i, j] for i in range(inputs) for j in range(inputs)
+    }
     for q, product in products.items():
         for r, other in products.items():
             noise[q, r] = mean((slope(product).T * S * slope(other))[0]) / WIDTH
         for i in range(inputs):
             both = (S[i, :] * slope(product))[0].xreplace(tagged) / WIDTH
-            noise[moved(i), q] = noise[q, moved(i)] = both
+            noise[displacement(i), q] = noise[q, displacement(i)] = both
     return drift, noise
 
 
@@ -123,7 +125,7 @@ def _of_powers(powers: tuple[int, ...]) -> sp.Expr:
 class MomentSystem(NamedTuple):
     """Moments with the closed linear equations that they obey, d⟨v⟩/dt = A ⟨v⟩.
 
-    ``moments`` are the v in `gram` and `moved`, the first of them 1; ``matrix`` is A, in the
+    ``moments`` are the v in `gram` and `displacement`, the first of them 1; ``matrix`` is A, in the
     symbols ``parameters``; ``initial`` is v at t = 0, in `gram` and `start` of x_0.
     """
 
@@ -135,7 +137,7 @@ class MomentSystem(NamedTuple):
 
 @lru_cache
 def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentSystem:
-    """The smallest closed system that has these monomials in `gram` and `moved` among its moments.
+    """The smallest closed system with these monomials in `gram` and `displacement` as moments.
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentS
     --------
     >>> exact_moment_system((gram(0, 0) ** 2,)).moments
     (1, q_{ii}, q_{ii}**2)
-    >>> exact_moment_system((moved(0) ** 2,)).matrix[2, :]
+    >>> exact_moment_system((displacement(0) ** 2,)).matrix[2, :]
     Matrix([[\\phi_1**2*\\sigma_{b}**2, \\phi_1**2*\\sigma_{w}**2, 0]])
     """
     coordinates = tuple(_coordinates(inputs)[0])
@@ -171,7 +173,7 @@ def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentS
     matrix = sp.ImmutableMatrix([[rates[row].get(v, 0) for v in moments] for row in moments])
     own = [*(start(i) for i in range(inputs) if matrix.has(start(i)))]
     parameters = (SLOPES[0], sym.WEIGHT, sym.BIAS, WIDTH, *own)
-    unmoved = {moved(i): sp.S.Zero for i in range(inputs)}
+    unmoved = {displacement(i): sp.S.Zero for i in range(inputs)}
     return MomentSystem(moments, matrix, parameters, tuple(v.xreplace(unmoved) for v in moments))
 
 
@@ -195,7 +197,7 @@ def neuron_moments() -> MomentSystem:
     >>> len(system.moments), system.initial[:4], system.parameters[-2:]
     (9, (1, 0, q_{ii}, 0), (D, z_{i}))
     """
-    return exact_moment_system((moved(0) ** 3, moved(0) ** 4))
+    return exact_moment_system((displacement(0) ** 3, displacement(0) ** 4))
 
 
 def _order(moment: sp.Expr, coordinates: Sequence[sp.Symbol]) -> int:

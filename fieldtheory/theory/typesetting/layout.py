@@ -27,7 +27,7 @@ _FULL = 0.4
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Shown:
+class Typeset:
     """A result that a notebook shows by its formulas.
 
     Parameters

@@ -318,9 +318,9 @@ class TestWidth:
     def test_one_width_has_the_same_answer_to_it(self, tiny):
         solution, both = tiny
         alone, together = compare(solution, both[0]), compare(solution, both)
-        assert alone.answers[1] == together.answers[1]
+        assert alone.sentences[1] == together.sentences[1]
         assert alone.verdict == "not resolved"
-        assert "Not decided: at width 3 alone" in alone.answers[0]
+        assert "Not decided: at width 3 alone" in alone.sentences[0]
 
     def test_wide_networks_are_described(self, net, pair):
         found = compare(ft.solve(net, K0), pair)
@@ -355,7 +355,7 @@ class TestWidth:
         vars(wrong)["response"] = 1.2 * wrong.response
         found = compare(wrong, pair, responses=answers)
         assert found.description == "does not describe"
-        assert "(response, layer" in found.answers[1]
+        assert "(response, layer" in found.sentences[1]
 
 
 class TestNextOrders:
@@ -400,7 +400,7 @@ class TestNextOrders:
         )
         leading, rest = kernels.deviation[1], kernels.next_order(1)["deviation"][1]
         assert abs(leading) > 0.01 and abs(rest) < abs(leading) / 2
-        assert "With 1/N it is" in found.answers[1]
+        assert "With 1/N it is" in found.sentences[1]
         assert found.summary_at_width[0]["with 1/N"] is not None
         assert found.summary_at_width[-1]["with 1/N"] is None
         assert {"theory_to_order_1", "deviation_to_order_1", "z_to_order_1"} <= set(found.rows[0])
@@ -487,7 +487,7 @@ class TestSecondOrder:
 class TestDisplay:
     def test_two_tables_with_an_answer_below_each(self, found):
         first, answer, second, other = re.split(r"\n(?=Is|theory|Does)", str(found))
-        assert (answer.strip(), other) == found.answers
+        assert (answer.strip(), other) == found.sentences
         for text, fields in ((first, found.extrapolated), (second, found.at_width)):
             for field in fields:
                 worst = field.worst
@@ -500,7 +500,7 @@ class TestDisplay:
     def test_page_of_a_notebook(self, found):
         page = found._repr_html_()
         assert page.count("<tr>") == 2 + len(found.extrapolated) + len(found.at_width)
-        for answer in found.answers:
+        for answer in found.sentences:
             assert answer.split(":")[0] in page
         words = "agrees", "too noisy"
         assert sum(page.count(f">{w}</td>") for w in words) == len(found.extrapolated)

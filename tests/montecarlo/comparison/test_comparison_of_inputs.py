@@ -129,7 +129,7 @@ class TestSeveralInputs:
         words = "G11 and four_point of different pairs of inputs (simulate with cross_inputs=True)"
         assert found.not_compared == (words,)
         assert "gamma" not in entries(found, "G11").index
-        assert f"Not compared: {words}." in found.answers[0]
+        assert f"Not compared: {words}." in found.sentences[0]
 
     def test_many_averages_wait_until_they_are_asked_for(self, monkeypatch):
         monkeypatch.setattr("fieldtheory.montecarlo.comparison.residual_fields._MOST_AVERAGES", 400)
@@ -152,4 +152,6 @@ class TestSeveralInputs:
         monkeypatch.setattr(ft.Solution, "mean_shift", property(failing))
         found = compare(of_pairs, across)
         assert "mean_shift" not in {field.name for field in found.extrapolated}
-        assert found.answers[0].endswith("Not compared: mean_shift, kernel_shift (it misses rtol).")
+        assert found.sentences[0].endswith(
+            "Not compared: mean_shift, kernel_shift (it misses rtol)."
+        )

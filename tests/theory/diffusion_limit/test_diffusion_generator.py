@@ -8,10 +8,10 @@ from scipy.linalg import expm
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+    displacement,
     exact_moment_system,
     generator,
     gram,
-    moved,
     neuron_moments,
     pair_moments,
     start,
@@ -67,8 +67,8 @@ def test_moments_of_pairs_and_neurons_are_those_of_drawn_diffusions(D):
         gram(0, 1) ** 2: q[:, 0, 1] ** 2,
         gram(0, 0) * gram(1, 1): q[:, 0, 0] * q[:, 1, 1],
     }
-    of_neuron = {moved(0) ** n: y**n for n in (1, 2, 3, 4)}
-    of_neuron[gram(0, 0) * moved(0) ** 2] = q[:, 0, 0] * y**2
+    of_neuron = {displacement(0) ** n: y**n for n in (1, 2, 3, 4)}
+    of_neuron[gram(0, 0) * displacement(0) ** 2] = q[:, 0, 0] * y**2
     for values, moments in ((drawn, pairs), (of_neuron, neuron)):
         for moment, sample in values.items():
             error = sample.std() / np.sqrt(samples)
@@ -81,7 +81,7 @@ def test_one_neuron_alone_is_a_scalar_equation():
     """D = 1: q = x², so that both ways to write a moment agree."""
     grams = {gram(0, 0): 0.49}
     found = moments_at(neuron_moments(), 0.8, 0.9, 1.2, 0.5, 1, (0.7,), grams)
-    y, q = moved(0), gram(0, 0)
+    y, q = displacement(0), gram(0, 0)
     assert found[q] == pytest.approx(0.49 + 1.4 * found[y] + found[y**2], rel=1e-12)
     assert found[q**2] == pytest.approx(
         sum(c * 0.7 ** (4 - n) * found.get(y**n, 1.0) for n, c in enumerate((1, 4, 6, 4, 1))),
@@ -90,13 +90,13 @@ def test_one_neuron_alone_is_a_scalar_equation():
 
 
 def test_what_is_centred_stays_so_and_identical_inputs_agree():
-    system = exact_moment_system((gram(0, 1) ** 2, moved(0) * moved(1)), 2)
+    system = exact_moment_system((gram(0, 1) ** 2, displacement(0) * displacement(1)), 2)
     grams = {gram(0, 0): 1.3, gram(0, 1): 1.3, gram(1, 1): 1.3}
     found = moments_at(system, 0.7, 0.8, 1.2, 0.4, 5, (), grams)
     assert found[gram(0, 1) ** 2] == pytest.approx(found[gram(0, 0) * gram(1, 1)], rel=1e-12)
     neuron = moments_at(neuron_moments(), 0.7, 0.8, 1.2, 0.4, 5, (1.0,), grams)
-    assert neuron[moved(0)] == 0 and neuron[moved(0) ** 2] == pytest.approx(
-        found[moved(0) * moved(1)], rel=1e-12
+    assert neuron[displacement(0)] == 0 and neuron[displacement(0) ** 2] == pytest.approx(
+        found[displacement(0) * displacement(1)], rel=1e-12
     )
 
 
@@ -115,11 +115,11 @@ def test_the_rates_are_those_of_ito_for_three_neurons():
     s2 = SLOPES[0] ** 2
     S = (sp.ones(n, n) * sym.BIAS**2 + sym.WEIGHT**2 * q) * s2
     put = {gram(i, j): q[i, j] for i in range(n) for j in range(n)}
-    put |= {moved(i): x[0, i] - start(i) for i in range(n)}
+    put |= {displacement(i): x[0, i] - start(i) for i in range(n)}
     for f in (
         gram(0, 1) ** 2 * gram(0, 0),
-        moved(0) ** 2 * gram(1, 1),
-        moved(0) * moved(1) * gram(0, 1),
+        displacement(0) ** 2 * gram(1, 1),
+        displacement(0) * displacement(1) * gram(0, 1),
     ):
         written = f.subs(put)
         full = sum(
