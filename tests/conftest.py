@@ -4,6 +4,7 @@ import fcntl
 import os
 import pickle
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,10 @@ from fieldtheory.numerics import chunks
 from tests import rendering
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+SLOW_CASES = frozenset(
+    Path(__file__).with_name("slow_cases.txt").read_text(encoding="utf-8").splitlines()
+)
 
 # Lines of progress come after seconds, in which slow machines do less: tests of them set others.
 terminal._SILENCE = threading.TIMEOUT_MAX
@@ -73,3 +78,11 @@ def _small_run(output):
         network, *inputs, output=output, samples=50, progress=lambda *step: steps.append(step)
     )
     return found, steps
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the cases of slow_cases.txt, of more than half a second each; quicker ones of their functions stay."""
+    for item in items:
+        if item.nodeid in SLOW_CASES:
+            item.add_marker(pytest.mark.slow)
