@@ -82,7 +82,7 @@ def _small_run(output):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases of slow_cases.txt, of more than half a second each; quicker ones of their functions stay."""
+    """Mark the cases of slow_cases.txt: more than half a second each, beside quicker ones."""
     for item in items:
         if item.nodeid in SLOW_CASES:
             item.add_marker(pytest.mark.slow)
