@@ -13,9 +13,13 @@ import fieldtheory as ft
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import chain_action
-from fieldtheory.theory.diagrams.contraction import contracted, vertex_tensor
 from fieldtheory.theory.diagrams.enumeration import Graph, Line, graphs, leg_orders, symmetry_factor
-from fieldtheory.theory.diagrams.loop_expansion import Correction, diagrams
+from fieldtheory.theory.diagrams.loop_expansion import (
+    Correction,
+    contracted,
+    diagrams,
+    vertex_tensor,
+)
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import saddle_point
