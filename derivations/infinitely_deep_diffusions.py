@@ -23,9 +23,9 @@ from fieldtheory.theory.diffusion_limit import small_increments as limit
 from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
 from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+    displacement,
     generator,
     gram,
-    moved,
     neuron_moments,
     pair_moments,
     start,
@@ -309,9 +309,9 @@ def narrow() -> list[str]:
     ii, ij, jj = gram(0, 0), gram(0, 1), gram(1, 1)
     expected = 2 * ij * S[1] + (ii * S[2] + 2 * ij * S[1] + jj * S[0]) / D
     assert sp.expand(rate - _D1**2 * expected) == 0
-    row = neuron.moments.index(moved(0) ** 4)
+    row = neuron.moments.index(displacement(0) ** 4)
     rate = (neuron.matrix * sp.Matrix(neuron.moments))[row]
-    assert sp.expand(rate - 6 * _D1**2 * moved(0) ** 2 * S[0]) == 0
+    assert sp.expand(rate - 6 * _D1**2 * displacement(0) ** 2 * S[0]) == 0
     second = sp.factor(moment_of_neuron(2))
     kurtosis = kurtosis_coefficient()
     z, r, E = start(0), RATIO, sp.Symbol("E", positive=True)

@@ -15,8 +15,8 @@ import sympy as sp
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     MomentSystem,
+    displacement,
     gram,
-    moved,
     neuron_moments,
     start,
 )
@@ -40,7 +40,7 @@ def moment_of_neuron(power: int) -> sp.Expr:
     >>> sp.factor(moment_of_neuron(2))
     (r + z_{i}**2)*(exp(\\lambda*t) - 1)
     """
-    solved = _solved()[moved(0) ** power]
+    solved = _solved()[displacement(0) ** power]
     whole = sp.Add(*[c * sp.exp(a * TIME) for a, c in solved.items()])
     return whole.subs(_NARROWNESS, 1 / WIDTH)
 

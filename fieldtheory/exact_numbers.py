@@ -41,7 +41,7 @@ class ExactFloat(float):
         return str(self.exact)
 
     def __eq__(self, other: object) -> bool:
-        return self.exact == getattr(other, "exact", other)
+        return self.exact == (other.exact if isinstance(other, ExactFloat) else other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -58,7 +58,7 @@ def exact(value: float) -> Fraction:
     >>> exact(0.25), exact(number("0.3")), exact(0.3) == Fraction(3, 10)
     (Fraction(1, 4), Fraction(3, 10), False)
     """
-    return getattr(value, "exact", None) or Fraction(value)
+    return value.exact if isinstance(value, ExactFloat) else Fraction(value)
 
 
 def number(value: Any) -> Any:

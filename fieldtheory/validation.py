@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.exact_numbers import ExactFloat, number, numbers
+from fieldtheory.exact_numbers import ExactFloat, numbers
 
 # Longer values are cut in messages.
 _LONGEST = 80
@@ -74,12 +74,11 @@ def fraction(name: str, value: Any) -> float:
 
 
 def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
-    real = number(value)
-    if not isinstance(real, float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if not allowed(real):
+    if not allowed(float(value)):
         raise ValueError(f"{name} must be {words}, got {value!r}")
-    return real
+    return value if isinstance(value, ExactFloat) else float(value)
 
 
 def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:

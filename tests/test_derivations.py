@@ -30,6 +30,12 @@ def test_script_reproduces_its_tex(script, monkeypatch):
     assert generated == script.with_suffix(".tex").read_text(encoding="utf-8")
 
 
+@of_every_script
+def test_script_can_be_imported(script, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    assert callable(runpy.run_path(str(script))["document"])
+
+
 def formulas(text):
     """The formulas of a document, each as it could stand in a notebook."""
     for environment, body in re.findall(DISPLAYS, text, re.DOTALL):

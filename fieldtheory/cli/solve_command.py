@@ -97,8 +97,7 @@ def solve(
     if digits is not None:
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
-        network = values.as_typed(problem.network)
-        kernel = problem.kernel if problem.words else values.decimals(problem.kernel)
+        network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)
         precise = ft.solve(network, kernel, convention, order=order, digits=digits)
         if save is not None:
             precise.save(save)

@@ -110,7 +110,7 @@ class Neuron(NamedTuple):
         h, count = self.paths(x, roots), x.shape[-1]
         P, last = tilts.shape[-1], len(h) - 1
         kernels = np.empty((len(h), len(h[0]), len(h[0])))
-        answers = np.empty((len(h), P, P))
+        conjugates = np.empty((len(h), P, P))
         force = np.zeros((P, count))
         for l in range(last, -1, -1):
             features, slopes = self.psi(h[l]), self.slopes(h[l][:P])
@@ -119,9 +119,9 @@ class Neuron(NamedTuple):
             for f, slope in zip(features, slopes, strict=True):
                 kernels[l] += self.a[l + 1] / count * (f @ f.T)
                 force = force + 2 * self.a[l + 1] * (tilts[l + 1] @ f[:P]) * slope
-            answer = inverses[l] @ (x[l, :P] @ force.T) / count
-            answers[l] = (answer + answer.T) / 4
-        return kernels, answers
+            conjugate = inverses[l] @ (x[l, :P] @ force.T) / count
+            conjugates[l] = (conjugate + conjugate.T) / 4
+        return kernels, conjugates
 
 
 class Balance(NamedTuple):
@@ -171,15 +171,15 @@ def sampled(
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         x = neuron.next_paths(x, roots, used, rng)
-        kernels, answers = neuron.averages(x, roots, inverses, used)
+        kernels, conjugates = neuron.averages(x, roots, inverses, used)
         if step >= DISCARDED:
             along = np.sum(u * (C[-1, :P, :P] @ u))
             halves[2 * (step - DISCARDED) // kept] += 2 / kept * along
             spread += (np.sum(x**2) / chains - x[..., 0].size) / kept
-            force += 2 / kept * np.sum(C[:-1, :P, :P] * answers)
+            force += 2 / kept * np.sum(C[:-1, :P, :P] * conjugates)
             pull += rates[0] * (along - neuron.c[-1] * np.sum(u.sum(axis=0) ** 2)) / width / kept
         C[1:] += _KERNELS * (kernels - C[1:])
-        tilts[:-1] += _TILTS * (answers - tilts[:-1])
+        tilts[:-1] += _TILTS * (conjugates - tilts[:-1])
         if not np.isfinite(C).all():
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
         if step >= DISCARDED:

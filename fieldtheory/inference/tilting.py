@@ -39,6 +39,7 @@ from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
 from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Balance, Neuron, sampled
 from fieldtheory.montecarlo.sampling.forward import feature_functions
+from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -248,11 +249,12 @@ def tilted_posterior(
 def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: LayeredNetwork) -> None:
     """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
     halves, spread, force, pull = (np.array(each) for each in zip(*runs, strict=True))
+    shares = np.full(len(runs), 1 / len(runs))
     # Of every run, since forces that paths do not follow have no mean to speak of.
     size = np.maximum(pull, np.maximum(abs(force), abs(spread)))
-    excess, error = _mean_and_error((force - spread) / size)
+    excess, error = mean_and_error((force - spread) / size, shares)
     excess *= excess > _SURE * error
-    drift, error = _mean_and_error(halves[:, 1] - halves[:, 0])
+    drift, error = mean_and_error(halves[:, 1] - halves[:, 0], shares)
     drift *= abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean())
     case = (
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
@@ -273,10 +275,6 @@ def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: Layer
         )
 
 
-def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    return values.mean(), values.std(ddof=1) / np.sqrt(len(values))
-
-
 def _result(
     network: LayeredNetwork,
     kernel: np.ndarray,
@@ -292,6 +290,7 @@ def _result(
     C, tilts, mean, variance = (np.stack(values) for values in zip(*runs, strict=True))
     conjugate = np.zeros_like(C)
     conjugate[:, :, :count, :count] = tilts
+    shares = np.full(len(runs), 1 / len(runs))
     moments: dict[str, Any] = {}
     for name, values in (
         ("residual_kernels", C),
@@ -300,6 +299,5 @@ def _result(
         ("mean", mean.reshape(-1, *shape)),
         ("variance", variance.reshape(-1, *shape)),
     ):
-        moments[name] = values.mean(axis=0)
-        moments[f"{name}_error"] = values.std(axis=0) / np.sqrt(max(len(runs) - 1, 1))
+        moments[name], moments[f"{name}_error"] = mean_and_error(values, shares)
     return TiltedPosterior(network, kernel, labels, noise, **moments, samples=samples, seed=seed)

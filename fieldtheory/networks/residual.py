@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.exact_numbers import number
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import (
     Coefficients,
@@ -112,7 +113,7 @@ class ResidualNetwork(LayeredNetwork):
         for name in ("weight_variance", "bias_variance", *_OPTIONAL):
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, validation.nonnegative(name, value))
+                object.__setattr__(self, name, validation.nonnegative(name, number(value)))
         require_positive("branch_scale", self.branch_scale, self.branch_scales)
         variances = max(1.0, self.weight_variance, self.bias_variance)
         require_squares("branch_scale", self.branch_scales, variances)

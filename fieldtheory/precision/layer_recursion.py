@@ -54,12 +54,14 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
 
 
 def _exact_scales(network: LayeredNetwork, name: str) -> Any:
-    """A parameter of every layer as it was given, numbers of a schedule by name as floats."""
-    scale = getattr(network, name, None)
+    """A parameter of every layer as it was given, irrational numbers as floats."""
+    scale, rounded = getattr(network, name, None), network.parameters[name]
     if callable(scale):
-        return [scale(layer, network.depth) for layer in range(1, network.depth + 1)]
+        exact_or_not = [number(scale(l, network.depth)) for l in range(1, network.depth + 1)]
+        pairs = zip(exact_or_not, rounded, strict=True)
+        return [value if isinstance(value, float) else near for value, near in pairs]
     if scale is None or isinstance(scale, str):
-        return network.parameters[name]
+        return rounded
     return np.broadcast_to(np.array(scale, dtype=object), network.depth)
 
 

@@ -11,6 +11,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.precision import layer_correlators
 from fieldtheory.precision.layer_correlators import LayerCorrelators
+from fieldtheory.precision.layer_recursion import exact_coefficients
 from fieldtheory.theory.elementary_averages import network_averages
 from tests.oracles import deep_kernels, exact, linear_width
 from tests.oracles import precise as oracle
@@ -233,6 +234,17 @@ def test_exact_parameters(given):
         assert ball.contains(flint.arb((K * weight).numerator) / (K * weight).denominator)
     rounded = net.replace(weight_variance=1 / 9, branch_scale=1 / 3, skip_scale=[1 / 7, 1.0, 1 / 7])
     assert net != rounded and ft.solve(net, 0.1).G11.tolist() == ft.solve(rounded, 0.1).G11.tolist()
+
+
+def test_schedules_are_exact_where_their_numbers_are():
+    """Thirds stay thirds; roots are floats."""
+    for schedule, expected in (
+        (lambda l, L: Fraction(l, 3), sp.Rational(1, 9)),
+        (lambda l, L: sp.sqrt(2) * l, sp.Rational(float(np.sqrt(2))) ** 2),
+        ("uniform", sp.Rational(float(1 / np.sqrt(2))) ** 2),
+    ):
+        net = ft.ResidualNetwork(depth=2, branch_scale=schedule, weight_variance=1)
+        assert exact_coefficients(net)[1].weight == expected
 
 
 @pytest.mark.parametrize("K0", ["0.3", [["1/2", "1/4"], ["1/4", "1/3"]]], ids=["one", "two"])
