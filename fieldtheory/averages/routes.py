@@ -24,7 +24,7 @@ ROUTES: Mapping[str, str] = {
     LINES: "φ = a_± h, and such φ of very wide signals: 1 − c keeps all digits",
     SERIES: "two signals: Hermite coefficients, while the Parseval remainder is small",
     NESTED: "two signals that correlate strongly: panels in their sum and difference",
-    TABLES: "100 pairs of one variance and more: interpolants, 8 to 37 times faster than the others",
+    TABLES: "100 pairs of one variance and more: interpolants, 8 to 37 times faster than others",
     MAP: "128 pairs and more: all layers in one interpolant, 16 to 80 times faster than each layer",
     FOURIER: "one neuron through the layers, smooth φ²: 4 to 100 times faster than nodes",
     NODES: "one neuron through the layers, φ² with kinks or steep parts",
