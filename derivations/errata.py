@@ -29,7 +29,7 @@ PDLT-B~\cite{PDLT}, SR~\cite{SR}, PF~\cite{PF}."""
 
 def document() -> str:
     """The whole note as a LaTeX document."""
-    judged = verdicts.verdicts(20)
+    judged = list(verdicts.verdicts(20))
     return article(TITLE, ABSTRACT, [errata_note.sections(judged)], list(_REFERENCES))
 
 
