@@ -362,7 +362,7 @@ class LayerFunctions:
         """The function of an expression in K_xx; it has a closed form if ``of`` has one."""
         if self.backend != "numpy":
             return lambdify([K_XX], expression, self.backend)
-        if not is_closed(expression if of is None else of):
+        if not all(map(is_closed, [expression if of is None else of, expression])):
             return self._in_engine(engine)
         guarded = closed_function([K_XX], [expression], lambda K: [engine(K)])
         return lambda K: guarded(K)[0]
