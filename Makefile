@@ -2,6 +2,7 @@
 # Another interpreter: make test PYTHON=python3.12. Options for pytest: make test PYTEST_ARGS="-k kernel".
 PYTHON ?= python3
 PYTEST_ARGS ?=
+SPHINX_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -99,7 +100,7 @@ check: $(INSTALLED) ## ruff (rules and format) and mypy
 # Pages are executed, and kept in build/pages until they change.
 docs: $(WITH_TORCH) ## build the site into build/docs/index.html; warnings are errors
 	@echo "The first time every figure and page is computed, in five to ten minutes; then what changed."
-	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -j 2 -d build/doctrees docs build/docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -j 2 -d build/doctrees $(SPHINX_ARGS) docs build/docs
 	@if grep -rlE '<(script|img|iframe)[^>]* src="https?:|<link[^>]* href="https?:' \
 	  --include='*.html' build/docs; then echo "these pages load from the network"; exit 1; fi
 	@echo "build/docs/index.html"
