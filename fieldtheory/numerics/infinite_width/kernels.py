@@ -73,32 +73,17 @@ def covariances(
     pairs : pair of ndarray
         Indices α and β of the pairs.
     """
-    moment = network_functions(network).covariance
-    layers = layer_coefficients(network, 1)
     variance, K = own
-    first, second = pairs
-    parallel = parallel_pairs(K[0], K0, pairs)
-    K0 = as_parallel(parallel, K[0], K0, pairs)
+    K0 = as_parallel(parallel_pairs(K[0], K0, pairs), K[0], K0, pairs)
     same = identical(K[0], K0, pairs)
-    along = homogeneous_averages(network, K[:-1], K0, pairs)
-    C = np.empty((*K.shape[:-1], len(first)))
+    C = np.empty((*K.shape[:-1], len(pairs[0])))
     kernel = np.empty_like(C)
     C[0] = kernel[0] = K0
-    average, before = np.empty(0), None
     with np.errstate(over="ignore", invalid="ignore"):
-        for l in range(1, network.depth + 2):
-            arguments = K[l - 1][..., first], K[l - 1][..., second], kernel[l - 1]
-            if along is not None:
-                average = next(along)[0]
-            elif before is None or any(map(np.any, map(np.not_equal, arguments, before))):
-                # Kernels may have reached a fixed point.
-                average, before = moment(*arguments), arguments
-            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
-            kernel[l] = add_skip(layers.skips[l], kernel[l - 1], C[l])
-            if same.any():
-                C[l] = np.where(same, variance[l][..., first], C[l])
-                kernel[l] = np.where(same, K[l][..., first], kernel[l])
-            kernel[l] = as_parallel(parallel, K[l], kernel[l], pairs)
+        for layer in pair_layers(network, K, K0, pairs, slopes=False):
+            l = layer.number
+            C[l] = np.where(same, variance[l][..., pairs[0]], layer.residual)
+            kernel[l] = layer.kernel
             require_finite("the kernel", kernel[l], l, "log_kernels")
     return C, kernel
 
@@ -208,23 +193,24 @@ def by_tiles(through: Callable[..., tuple], K: np.ndarray, K0: np.ndarray, pairs
 
 
 class PairLayer(NamedTuple):
-    """A layer l of pairs of inputs: ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals before it, and K^(l)."""
+    """A layer l of pairs: ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals before it, C^(l) and K^(l)."""
 
     number: int
-    average: np.ndarray
-    slope: np.ndarray
+    average: Any
+    slope: Any
+    residual: np.ndarray
     kernel: np.ndarray
 
 
 def pair_layers(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple, slopes: bool = True
 ) -> Iterator[PairLayer]:
     """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
 
     What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
-    `output_covariances`.
+    `output_covariances`; without ``slopes`` ⟨φ'φ'⟩ is None.
     """
-    averages = network_functions(network)
+    functions = network_functions(network)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
     parallel = parallel_pairs(K[0], K0, pairs)
@@ -232,18 +218,26 @@ def pair_layers(
     same = identical(K[0], K0, pairs)
     along = homogeneous_averages(network, K[:-1], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
+    averages: tuple[Any, Any] = None, None
+    before: tuple | None = None
     for l in range(1, len(K)):
+        arguments = K[l - 1][..., first], K[l - 1][..., second], kernel
         if along is not None:
-            average, slope = next(along)
-        else:
-            arguments = K[l - 1][..., first], K[l - 1][..., second], kernel
-            average, slope = averages.covariance_gain(*arguments)
+            averages = next(along)
+        elif before is None or any(map(np.any, map(np.not_equal, arguments, before))):
+            # Kernels may have reached a fixed point.
+            before = arguments
+            if slopes:
+                averages = functions.covariance_gain(*arguments)
+            else:
+                averages = functions.covariance(*arguments), None
+        average, slope = averages
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
         kernel = add_skip(layers.skips[l], kernel, C)
         if same.any():
             kernel = np.where(same, K[l][..., first], kernel)
         kernel = as_parallel(parallel, K[l], kernel, pairs)
-        yield PairLayer(l, average, slope, kernel)
+        yield PairLayer(l, average, slope, C, kernel)
 
 
 def _through_layers(

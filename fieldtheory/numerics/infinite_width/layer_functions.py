@@ -195,21 +195,6 @@ class LayerFunctions:
         """Whether M(0) > 0."""
         return bool(self.second_moment(np.zeros(1))[0])
 
-    def mixed_gain(self, first: int, second: int) -> Callable[..., list[np.ndarray]]:
-        """`covariance_gain` with a line for φ of a wide (1) or narrow (−1) signal, 0 for φ."""
-        functions = self._lines_and_phi
-        gradient = _pairs_of([PairAverages(functions[first], functions[second])])
-        return lambda *K: gradient(*K)[:2]
-
-    @cached_property
-    def _lines_and_phi(self) -> dict[int, Function]:
-        functions = {0: self.functions[0]}
-        for kind, lines in ((1, self.far_lines), (-1, self.near_lines)):
-            if lines is not None:
-                A, B = lines
-                functions[kind] = Function(lambda h, A=A, B=B: A * h + B * np.abs(h), kinks=(0.0,))
-        return functions
-
     def small_gaps(self, a: np.ndarray, b: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """1 ∓ ⟨φφ⟩/√(MM) by 1 ∓ c where the smaller is small, from Mehler's series; else NaN.
 

@@ -22,7 +22,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import Lines, gaps_of, next_gaps
 from fieldtheory.numerics.infinite_width.kernels import ROUNDED, identical
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.infinite_width.scaled_numbers import (
     Scaled,
     joined,
@@ -328,65 +328,35 @@ def _of_phi(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """c_φ, its gaps 1 ∓ c_φ and ⟨φ'φ'⟩ of the signals of layer l."""
     functions = network_functions(layers.network)
-    near, kinds, moments = (
-        [np.broadcast_to(of[l][..., index], c.shape) for index in pairs]
-        for of in (layers.near, layers.kinds, layers.moments)
-    )
+    kinds = [np.broadcast_to(layers.kinds[l][..., index], c.shape) for index in pairs]
     c_phi, slopes, phi_gaps = np.zeros(c.shape), np.zeros(c.shape), np.ones(gaps.shape)
-    for one in (-1, 0, 1):
-        for other in (-1, 0, 1):
-            some = (kinds[0] == one) & (kinds[1] == other)
-            if not some.any():
-                continue
-            x, y = (k[some] for k in near)
-            arguments = c[some], gaps[:, some]
-            if one == other != 0:
-                lines = functions.far_lines if one > 0 else functions.near_lines
-                assert lines is not None
-                c_phi[some], phi_gaps[:, some], slopes[some] = _of_lines(lines, *arguments)
-                continue
-            if one == other:
-                average = functions.covariance_gain
-            else:
-                average = functions.mixed_gain(one, other)
-            value, slopes[some] = average(x, y, c[some] * np.sqrt(x) * np.sqrt(y))
-            size = np.sqrt(moments[0][some]) * np.sqrt(moments[1][some])
-            c_phi[some] = ratio(value, size)
-            phi_gaps[:, some] = _gaps_of_phi(
-                functions, one == other, x, y, c_phi[some], arguments[1]
-            )
-    return c_phi, phi_gaps, slopes
-
-
-def _of_lines(
-    lines: Lines, c: np.ndarray, gaps: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    slopes, phi_gaps = lines.averages(gaps)
-    even = Lines(0.0, 1.0).averages(gaps)[1][0]
-    share = lines.A**2 / lines.moment
-    return share * c + (1 - share) * (1 - even), phi_gaps, slopes
-
-
-def _gaps_of_phi(
-    functions: LayerFunctions,
-    both: bool,
-    x: np.ndarray,
-    y: np.ndarray,
-    c_phi: np.ndarray,
-    gaps: np.ndarray,
-) -> np.ndarray:
-    """1 ∓ c_φ, of smooth φ with digits where it is small, else differences.
-
-    Those of parallel signals are zero within rounding.
-    """
-    phi_gaps = np.stack([1 - c_phi, 1 + c_phi])
-    phi_gaps = np.where(
-        (phi_gaps <= ROUNDED) & (gaps.min(axis=0) == 0), 0.0, np.maximum(phi_gaps, 0.0)
+    for kind, lines in ((1, functions.far_lines), (-1, functions.near_lines)):
+        if (both := (kinds[0] == kind) & (kinds[1] == kind)).any():
+            assert lines is not None
+            # The even part of φ alone is |h|.
+            even, odd = Lines(0.0, 1.0).averages(gaps[:, both])[1][0], lines.A**2 / lines.moment
+            slopes[both], phi_gaps[:, both] = lines.averages(gaps[:, both])
+            c_phi[both] = odd * c[both] + (1 - odd) * (1 - even)
+    # Of two others the one that φ is a line of may be of any size that float64 holds.
+    some = (kinds[0] != kinds[1]) | (kinds[0] == 0)
+    if not some.any():
+        return c_phi, phi_gaps, slopes
+    size = 4.0 ** np.clip(layers.halvings[l], -_LINES, _LINES)
+    x, y, M_x, M_y = (
+        np.broadcast_to((values[l] * size)[..., index], c.shape)[some]
+        for values in (layers.near, layers.moments)
+        for index in pairs
     )
-    if both:
-        exact = functions.small_gaps(x, y, gaps)
-        phi_gaps = np.where(np.isnan(exact), phi_gaps, exact)
-    return phi_gaps
+    value, slopes[some] = functions.covariance_gain(x, y, c[some] * np.sqrt(x) * np.sqrt(y))
+    c_phi[some] = ratio(value, np.sqrt(M_x) * np.sqrt(M_y))
+    # Those of parallel signals are zero within rounding.
+    near = np.stack([1 - c_phi[some], 1 + c_phi[some]])
+    parallel = (near <= ROUNDED) & (gaps[:, some].min(axis=0) == 0)
+    exact = functions.small_gaps(x, y, gaps[:, some])
+    phi_gaps[:, some] = np.where(
+        np.isnan(exact), np.where(parallel, 0.0, np.maximum(near, 0.0)), exact
+    )
+    return c_phi, phi_gaps, slopes
 
 
 def _stacked(parts: list[Scaled]) -> Scaled:
