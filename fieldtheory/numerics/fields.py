@@ -101,6 +101,15 @@ class Field:
         """Whether it is a kernel or a response, which tell if a theory describes a width."""
         return self.of_kernels or self.simulated.startswith("SimulatedResponse")
 
+    @property
+    def arrays(self) -> dict[str, dict[str, str]]:
+        """The names of the arrays that results have of it, with their attributes."""
+        arrays = {self.name: notes(self.long_name, self.symbol)}
+        if self.error:
+            words = f"standard error of the {self.long_name}", rf"\sigma[{self.symbol}]"
+            arrays[f"{self.name}_error"] = notes(*words)
+        return arrays
+
     def defined(self, matrix: bool, single: bool = True) -> bool:
         """Whether it exists for K0 a matrix or not, for a single network and K0 or a batch."""
         return self.inputs in ("any", "several" if matrix else "one") and (single or self.batches)
@@ -198,6 +207,9 @@ def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
 
 # In words and in LaTeX, for labelled arrays.
 DIMENSIONS: Mapping[str, tuple[str, str]] = {
+    "time": ("time t = l Δt", "t"),
+    "place": ("t = l/L, or the layer l", "t"),
+    "degree": ("degree", "k"),
     "sample": ("simulated network", "n"),
     "layer": ("layer, the output last", "l"),
     "layer_": ("second layer, the output last", "m"),
