@@ -126,6 +126,7 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "with_error": {"error": True},
     "of_kernels": {"of_kernels": True},
     "several": {"inputs": "several"},
+    "one_network": {"batches": False, "written": "always"},
     "finite": {"batches": False, "written": "one input"},
     "two_loops": {"batches": False, "written": "one input", "inputs": "one", "loops": 2},
     "if_asked": {"written": "asked"},
@@ -146,8 +147,9 @@ def fields_of(text: str) -> dict[str, Field]:
     text : str
         Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
         and further parameters, such as ``column=K`` or words for several at once: always,
-        with_error, of_kernels, several, finite, two_loops, if_asked, order_1, order_2, of_pairs,
-        of_input, of_none, of_sources. A line that begins with a bar goes on with the one before.
+        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, order_1, order_2,
+        of_pairs, of_input, of_none, of_sources. A line that begins with a bar goes on with the one
+        before.
 
     Examples
     --------

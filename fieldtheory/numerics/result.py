@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.averages import routes
+from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import described
 from fieldtheory.numerics.fields import Field, batch_dims, coordinates, notes
@@ -20,6 +24,18 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _PAIRS = ("pair", "pair_")
+
+
+def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
+    """A field that is kept once computed, to ``rtol``, and refused where the table has none."""
+
+    @wraps(compute)
+    def checked(result: Any) -> np.ndarray:
+        result.require(compute.__name__)
+        with relative_tolerance(result.rtol), routes.recorded(result.averages):
+            return compute(result)
+
+    return cached_property(checked)
 
 
 class Result(Stored):
@@ -284,3 +300,28 @@ class Result(Stored):
             first, second = np.triu_indices(self.inputs)
             values = values[(slice(None),) * (1 + start) + (first, second)]
         return values.reshape(len(values), -1).T
+
+
+class Computed(Result):
+    """A result whose fields are computed when first asked for, to the tolerance ``rtol``."""
+
+    @cached_property
+    def averages(self) -> Counter[str]:
+        """How many averages each route has computed for the fields so far, see `explain`."""
+        return Counter()
+
+    def require(self, name: str, what: str = "") -> None:
+        """Raise ValueError unless a field is defined for this network and K0.
+
+        ``what`` is what the message speaks of, if not of the field.
+        """
+        row, name = self.table[name], what or name
+        if not self._has_order(row):
+            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
+        if not row.batches and self.network.batch_shape:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if not row.batches and self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+        if not row.defined(self._has_matrix):
+            number = {"one": "one input", "several": "several inputs"}[row.inputs]
+            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")

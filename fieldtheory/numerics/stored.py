@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MACHINERY = (
-    *("labelled", "from_content", "of_batches", "table", "settings"),
+    *("labelled", "from_content", "of_batches", "table", "settings", "require"),
     *("pair_theory", "shift_of_variances", "progress", "parts"),
 )
 

@@ -21,7 +21,7 @@ from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import ratio, require_finite
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series, spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import (
@@ -251,37 +251,6 @@ def at_second_order(
     result, errors, what = neurons.compared(second_order, scales, 3)
     allowed = max(tolerance(), SETTINGS.second_order)
     return result, tuple(_failure(what, row, allowed) for row in errors)
-
-
-def resummed(
-    C: np.ndarray, shift: np.ndarray, variance: np.ndarray, shift_2: np.ndarray, more: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N².
-
-        ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
-
-    with m and v the terms of (⟨C⟩ − C*)/C* and Var C/C*².
-
-    Parameters
-    ----------
-    C, shift, variance, shift_2, more : ndarray, shape (L + 2,)
-        C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
-
-    Raises
-    ------
-    OverflowError
-        If a moment exceeds the range of float64.
-    """
-    m1, m2, v1, v2 = (
-        ratio(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
-    )
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = C * np.exp(m1 + m2 - m1**2 / 2)
-        spread = mean**2 * np.expm1(v1 + v2 - 2 * m1 * v1 - v1**2 / 2)
-    for name, values in (("resummed_mean", mean), ("resummed_variance", spread)):
-        for layer, value in enumerate(values):
-            require_finite(name, value, layer)
-    return mean, spread
 
 
 def _failure(what: str, errors: np.ndarray, allowed: float) -> str:

@@ -28,6 +28,7 @@ from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.pair_shift import shift_of_covariances
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
+from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Arrays of the size of G11 that are held at once.
 _COPIES = 6
@@ -101,9 +102,10 @@ class PairTheory:
         return self._with_collinear(_error(self.distinct.covariances)) / self.width
 
     @property
-    def kernel_covariance(self) -> np.ndarray:
-        """Cov(K_αβ^(l), K_γδ^(l)), shape (L + 1, p, p)."""
-        return self._with_collinear(self.distinct.kernel_covariances[0]) / self.width
+    def kernel_variance(self) -> np.ndarray:
+        """Var K_αβ^(l), shape (L + 1, P, P)."""
+        covariance = self._with_collinear(self.distinct.kernel_covariances[0])
+        return unpacked(np.diagonal(covariance, axis1=1, axis2=2), True) / self.width
 
     @property
     def four_point(self) -> np.ndarray:
@@ -122,7 +124,7 @@ class PairTheory:
         return self._with_collinear(_error(self.distinct.kernel_covariances))
 
     def shift(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """N (⟨C⟩ − C*) of all pairs from that of single inputs, and its error, (L + 2, p)."""
+        """⟨C⟩ − C* of all pairs from N times that of inputs, and its error, (L + 2, P, P)."""
         theory, kept = self.distinct, self.collinear.kept
         at, others, *_ = theory.gains.places
         shifts = np.zeros((2, len(own), len(at) + len(others)))
@@ -143,7 +145,8 @@ class PairTheory:
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
             shifts[0][:, others], shifts[1][:, others] = shift[0], _error(shift)
         place, factor = self.collinear.of_pairs()
-        return shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
+        shift, error = shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
+        return unpacked(shift, True) / self.width, unpacked(error, True) / self.width
 
     @cached_property
     def series(self) -> Truncated | None:
