@@ -16,15 +16,7 @@ from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
-from fieldtheory.precision import one_loop
-from fieldtheory.precision.layer_recursion import (
-    OneInput,
-    TwoInputs,
-    exact_kernel,
-    matrices,
-    of_layers,
-    theory_of,
-)
+from fieldtheory.precision.layer_recursion import Recursion, exact_kernel, matrices
 from fieldtheory.precision.mpmath_arithmetic import MPMATH
 
 # Digits that may be asked for: fewer are those of float64.
@@ -87,32 +79,32 @@ class PreciseSolution(Result):
     @_field
     def residual_kernels(self) -> Any:
         """C*^(l), (L + 2,) or (L + 2, 2, 2)."""
-        return self._of_layers("residual_kernels")
+        return self._recursion.of_layers("residual_kernels")
 
     @_field
     def kernels(self) -> Any:
         """K^(l), in the same shape."""
-        return self._of_layers("kernels")
+        return self._recursion.of_layers("kernels")
 
     @_field
     def output_kernel(self) -> Any:
         """K^(L+1)."""
-        return self._of_layers("kernels")[-1]
+        return self._recursion.of_layers("kernels")[-1]
 
     @_field
     def residual_response(self) -> Any:
         """η^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._of_layers("residual_response")[:-1] / self._input_width
+        return self._recursion.of_layers("residual_response")[:-1] / self._input_width
 
     @_field
     def response(self) -> Any:
         """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._of_layers("response")[:-1] / self._input_width
+        return self._recursion.of_layers("response")[:-1] / self._input_width
 
     @_field
     def output_response(self) -> Any:
         """χ^out = ∂K^(L+1)/∂K^(0)."""
-        return self._of_layers("response")[-1] / self._input_width
+        return self._recursion.of_layers("response")[-1] / self._input_width
 
     @_field
     def full_response(self) -> Any:
@@ -123,7 +115,7 @@ class PreciseSolution(Result):
             matrices(zero, zero, first, second),
             matrices(zero, zero, second, first),
         )
-        own = self._of_layers("response")
+        own = self._recursion.of_layers("response")
         return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
 
     @_field
@@ -141,28 +133,28 @@ class PreciseSolution(Result):
     @_field
     def kernel_variance(self) -> Any:
         """Var K^(l), (L + 1,), to order 1/N."""
-        return self._over_width(one_loop.kernel_variance(self._recursion))
+        return self._over_width(self._recursion.kernel_variance)
 
     @_field
     def mean_shift(self) -> Any:
         """⟨C^(l)⟩ − C*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.mean_shift(self._recursion))
+        return self._over_width(self._recursion.mean_shift)
 
     @_field
     def kernel_shift(self) -> Any:
         """⟨K^(l)⟩ − K*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.kernel_shift(self._recursion))
+        return self._over_width(self._recursion.kernel_shift)
 
     @_field
     def four_point(self) -> Any:
         """The vertex V^(l), (L + 1,)."""
-        return one_loop.four_point(self._recursion)
+        return self._recursion.four_point
 
     @_field
     def output_kurtosis(self) -> Any:
         """3 Var C/C*² of the output."""
         variance = self._recursion.fluctuations[-1][-1] / self.network.width
-        return 3 * variance / self._recursion.residual_kernels[-1] ** 2
+        return 3 * variance / self._recursion.residual_kernels[0, 0][-1] ** 2
 
     def rows(
         self, fluctuations: bool = False, of: Sequence[str] | None = None
@@ -248,10 +240,10 @@ class PreciseSolution(Result):
         return mpmath.nstr(values[pair] if pair else values, self.digits)
 
     @cached_property
-    def _theory(self) -> tuple[OneInput | TwoInputs, int]:
+    def _theory(self) -> tuple[Recursion, int]:
         guard = _GUARD
         while True:
-            theory = theory_of(self.network, self.input_kernel, MPMATH)
+            theory = Recursion(self.network, self.input_kernel, MPMATH)
             with mpmath.workdps(self.digits + guard):
                 lost = int(mpmath.log10(theory.amplification)) + _SHOWN
             if lost <= guard - _SHOWN:
@@ -259,8 +251,7 @@ class PreciseSolution(Result):
             guard = lost + _GUARD
 
     @property
-    def _recursion(self) -> Any:
-        """The recursion of one input or of two; `require` has checked which."""
+    def _recursion(self) -> Recursion:
         return self._theory[0]
 
     @cached_property
@@ -268,9 +259,6 @@ class PreciseSolution(Result):
         """ν_0, see `networks.family.input_width`."""
         net = self.network
         return mpmath.mpf(net.input_dim) / net.width if self.convention == "F25" else 1
-
-    def _of_layers(self, name: str) -> np.ndarray:
-        return of_layers(self._recursion, name)
 
     def _over_width(self, values: Any) -> np.ndarray:
         return np.array(values, dtype=object) / self.network.width
