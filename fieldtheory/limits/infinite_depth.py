@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.limits.depth_trajectory import SummableTrajectory, UniformTrajectory, trajectory_of
-from fieldtheory.limits.pair_layout import PairLayout
+from fieldtheory.limits.kernel_flow import PairLayout
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
