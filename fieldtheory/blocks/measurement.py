@@ -10,8 +10,8 @@ import numpy as np
 
 from fieldtheory.blocks.estimates import Scales, correlators, critical_fields, solved_scales
 from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.storage import Labelled, Variables
+from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.tables import table_html, table_text
 
 # |z| up to which a deviation of a susceptibility from 1 counts as chance.
@@ -210,7 +210,7 @@ class BlockMeasurement(Stored):
     def labelled(self, stored: bool) -> Labelled:
         """The batches alone for files; with all that follows from them for `to_xarray`."""
         pair = ("input", "input_")
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
+        variables: Variables = {
             "input_kernel": (pair, self.input_kernel, notes("kernel of the inputs", "K^{(0)}")),
             "batch_sizes": (("batch",), self.batch_sizes, notes("samples in a batch", "n_b")),
             "batch_means": (("batch", "moment"), self.batch_means, notes("mean moments", "m_b")),

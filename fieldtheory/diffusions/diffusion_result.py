@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import Field, fields_of, notes
-from fieldtheory.numerics.result import Stored, parameters_html, summary
-from fieldtheory.numerics.storage import Labelled
-from fieldtheory.plotting.tables import table_html
+from fieldtheory.numerics.fields import DIMENSIONS, fields_of, notes
+from fieldtheory.numerics.storage import Variables
+from fieldtheory.numerics.stored import Stored
 
 GRAM_ERROR = fields_of(
     r"gram_error | time input input_ | \sigma[q_{ij}] | estimated errors of that matrix | always"
@@ -34,80 +30,31 @@ class DiffusionResult(Stored):
     Fields that are not always shown are left out of files.
     """
 
-    table: ClassVar[Mapping[str, Field]]
-    # Numbers and names, with their types.
-    settings: ClassVar[Mapping[str, type]]
-
     network: DiffusionNetwork
     inputs: np.ndarray
     times: np.ndarray
 
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, or all those of `to_xarray`."""
-        own = ("input", "neuron")[: self.inputs.ndim]
+    def _coordinates(self) -> dict[str, Any]:
+        inputs, samples = np.arange(len(self.inputs)), np.arange(getattr(self, "samples", 0))
+        return {"time": self.times, "input": inputs, "input_": inputs, "sample": samples}
+
+    def _arguments(self, stored: bool) -> Variables:
         words = notes("inputs" if self.inputs.ndim == 1 else "layers x_0", "z")
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            "inputs": (own, self.inputs, words)
-        }
-        for field in self.table.values():
-            name, wanted = field.name, not stored or field.written == "always"
-            if wanted and getattr(self, name) is not None:
-                words = notes(field.long_name, field.symbol)
-                variables[name] = field.dims, getattr(self, name), words
-                if field.error:
-                    words = notes(
-                        f"standard error of the {field.long_name}", rf"\sigma[{field.symbol}]"
-                    )
-                    variables[f"{name}_error"] = field.dims, getattr(self, f"{name}_error"), words
-        time = ("time",), self.times, notes("time t = l Δt", "t")
-        if stored:
-            variables["times"] = time
-        chosen = {name: getattr(self, name) for name in self.settings}
-        coordinates = {} if stored else {"time": time}
-        return Labelled(variables, coordinates, storage.attributes(self.network, chosen, variables))
+        own: Variables = {"inputs": (("input", "neuron")[: self.inputs.ndim], self.inputs, words)}
+        times: Variables = {"times": (("time",), self.times, notes(*DIMENSIONS["time"]))}
+        return own | times if stored else own
 
     @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The result of the arrays, numbers and text in a file."""
-        network = storage.network_from_attributes(content)
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         inputs = validation.finite_array("inputs", content["inputs"])
-        arguments: dict[str, Any] = {
-            name: kind(np.asarray(content[name]).item()) for name, kind in cls.settings.items()
-        }
-        of_class = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-        if "times" in of_class:
-            arguments["times"] = np.asarray(content["times"], float)
-        arrays = {
-            key: (field, np.asarray(content[key], float))
-            for field in cls.table.values()
-            for key in (field.name, f"{field.name}_error")
-            if key in of_class and key in content
-        }
-        arguments |= {key: array for key, (_, array) in arrays.items()}
-        result = cls(network, inputs, **arguments)  # type: ignore[call-arg]
-        sizes = {"time": len(result.times), "sample": arguments.get("samples")}
-        sizes |= dict.fromkeys(("input", "input_"), len(inputs))
-        for key, (field, values) in arrays.items():
-            shape = tuple(sizes[dim] for dim in field.dims)
-            if values.shape != shape:
-                raise ValueError(f"{key} must have shape {shape}, got {values.shape}")
-        return result
+        return {"inputs": inputs, "times": np.asarray(content["times"], float)}
 
-    def _repr_html_(self) -> str:
-        others = {"depth": self.network.depth or "infinite", "inputs": self.inputs}
-        others |= {name: getattr(self, name) for name in self.settings} | {"parameter_law": None}
-        rows = [
-            {
-                "field": field.name,
-                "symbol": f"${field.symbol}$",
-                "meaning": field.long_name,
-                "values": summary(values),
-            }
-            for field in self.table.values()
-            if (values := getattr(self, field.name)) is not None
-        ]
-        own = parameters_html(type(self).__name__, self.network, others)
-        return own + table_html(rows, "Fields")
+    def _shown(self) -> dict[str, Any]:
+        return {
+            "depth": self.network.depth or "infinite",
+            "inputs": self.inputs,
+            "parameter_law": None,
+        }
 
 
 def lines(values: np.ndarray) -> np.ndarray:

@@ -66,10 +66,6 @@ class LabelledResult(Result):
         dims = super()._dims(field)
         return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
 
-    def _shape(self, field: Field) -> tuple[int, ...]:
-        coords = self._coordinates()
-        return tuple(len(coords[dim]) for dim in self._dims(field))
-
 
 def labelled_inputs(network: LayeredNetwork, K0: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""

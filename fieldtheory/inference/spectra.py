@@ -7,9 +7,8 @@ harmonics are its eigenfunctions (SR Proposition 5).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import fft, special
@@ -20,9 +19,8 @@ from fieldtheory.averages.quadrature.panels import composite
 from fieldtheory.inference.kernel_function import kernel
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled, attributes, network_from_attributes
+from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.single_curve import draw_curve
 from fieldtheory.plotting.tables import table_html
 
@@ -37,7 +35,13 @@ _PEAK = np.arange(-12.0, 12.5, 1.0)
 _NEGLIGIBLE = 1e-20
 # Fewest intervals of the angle for a transform, a power of two.
 _FEWEST = 128
-_SETTINGS: Mapping[str, type] = {"quantity": str, "dimension": int, "norm": float, "trace": float}
+FIELDS = fields_of(
+    r"""
+    eigenvalues | degree | \mu_k | eigenvalues of the kernel | always
+    multiplicities | degree | N(d, k) | spherical harmonics of the degree
+    shares | degree | N \mu_k / p(1) | part of the variance in the degree
+    """
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,9 @@ class Spectrum(Stored):
     >>> found.shares.round(12).tolist()[2], found.multiplicities.tolist()
     (0.0, [1.0, 2.0, 2.0])
     """
+
+    table = FIELDS
+    settings: ClassVar = {"quantity": str, "dimension": int, "norm": float, "trace": float}
 
     network: LayeredNetwork
     quantity: str
@@ -114,30 +121,8 @@ class Spectrum(Stored):
         names = "degree $k$", r"$\mu_k \,/\, \max_k \mu_k$"
         return draw_curve(degrees, self.normalised[degrees], names, self._title, logarithmic=True)
 
-    def labelled(self, stored: bool) -> Labelled:
-        """The eigenvalues over their degrees."""
-        words = {
-            "eigenvalues": (self.eigenvalues, r"\mu_k", "eigenvalues of the kernel"),
-            "multiplicities": (self.multiplicities, "N(d, k)", "spherical harmonics of the degree"),
-            "shares": (self.shares, r"N \mu_k / p(1)", "part of the variance in the degree"),
-        }
-        kept = ("eigenvalues",) if stored else tuple(words)
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            name: (("degree",), words[name][0], notes(words[name][2], words[name][1]))
-            for name in kept
-        }
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        coordinates = {} if stored else {"degree": np.arange(len(self.eigenvalues))}
-        return Labelled(variables, coordinates, attributes(self.network, settings, variables))
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The spectrum of the arrays, numbers and text in a file."""
-        settings = {
-            name: kind(np.asarray(content[name]).item()) for name, kind in _SETTINGS.items()
-        }
-        network = network_from_attributes(content)
-        return cls(network, eigenvalues=np.asarray(content["eigenvalues"], float), **settings)
+    def _coordinates(self) -> dict[str, Any]:
+        return {"degree": np.arange(len(self.eigenvalues))}
 
     def __repr__(self) -> str:
         return f"Spectrum({self._title}, degrees=0..{len(self.eigenvalues) - 1})"

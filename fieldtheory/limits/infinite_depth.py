@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.limits.depth_trajectory import SummableTrajectory, UniformTrajectory, trajectory_of
-from fieldtheory.limits.pair_layout import PairLayout
+from fieldtheory.limits.kernel_flow import PairLayout
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import notes
-from fieldtheory.numerics.result import Stored, parameters_html, summary
-from fieldtheory.numerics.storage import Labelled
-from fieldtheory.plotting.tables import table_html
+from fieldtheory.numerics.fields import DIMENSIONS, Field, fields_of, notes
+from fieldtheory.numerics.storage import Variables
+from fieldtheory.numerics.stored import Stored
 
-_CORRECTION = "first_correction_"
-_WORDS = {
-    "remaining": ("sum of the squared scales behind the place", r"\sum_{k>l} \rho_k^2"),
-    "kernels": ("kernels", "q_t"),
-    "tangent_kernels": ("tangent kernels", r"\theta_t"),
-    "output_kernel": ("kernel of the output", r"q^{\mathrm{out}}"),
-    "output_tangent_kernel": ("tangent kernel of the output", r"\theta^{\mathrm{out}}"),
-}
+FIELDS = fields_of(
+    r"""
+    remaining | place | \sum_{k>l} \rho_k^2 | sum of the squared scales behind the place
+        | always of_none
+    kernels | place | q_t | kernels | always
+    tangent_kernels | place | \theta_t | tangent kernels | always
+    output_kernel | - | q^{\mathrm{out}} | kernel of the output | always
+    output_tangent_kernel | - | \theta^{\mathrm{out}} | tangent kernel of the output | always
+    """
+)
+_CORRECTION = "first_correction"
 
 
 class Kernels(NamedTuple):
@@ -86,6 +87,9 @@ class DepthLimit(Stored):
     >>> float(limit.output_kernel.round(6)), float(limit.at(0.5).kernel.round(6))  # e and √e
     (2.718282, 1.648721)
     """
+
+    table = FIELDS
+    settings: ClassVar = {"error": float, "last": int}
 
     network: LayeredNetwork
     input_kernel: np.ndarray
@@ -179,48 +183,44 @@ class DepthLimit(Stored):
             profiles[f"{name} ${symbol}$"] = lines.T
         return draw_profiles(profiles, self.places, self.remaining)
 
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, the same as those of `to_xarray`."""
-        matrix = self.input_kernel.ndim == 2
-        inputs = ("input", "input_") if matrix else ("batch",) * self.input_kernel.ndim
-        along = ("place", *inputs)
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            "input_kernel": (inputs, self.input_kernel, notes("kernel of the inputs", "K^{(0)}")),
-            "remaining": (("place",), self.remaining, notes(*_WORDS["remaining"])),
-        }
-        for name in ("kernels", "tangent_kernels"):
-            variables[name] = along, getattr(self, name), notes(*_WORDS[name])
-        for name in ("output_kernel", "output_tangent_kernel"):
-            variables[name] = inputs, getattr(self, name), notes(*_WORDS[name])
-        if "first_correction" in vars(self):
-            for name, values in self.first_correction._asdict().items():
-                dims = along if values.ndim == len(along) else inputs
-                words, symbol = _WORDS[name]
-                of = notes(f"first correction of the {words}", rf"\delta {symbol}")
-                variables[f"{_CORRECTION}{name}"] = dims, values, of
-        place = notes("t = l/L, or the layer l", "t")
-        settings = {"error": self.error, "last": self.last}
+    @property
+    def _kernel_dims(self) -> tuple[str, ...]:
+        ndim = self.input_kernel.ndim
+        return ("input", "input_") if ndim == 2 else ("batch",) * ndim
+
+    def _dims(self, field: Field) -> tuple[str, ...]:
+        return field.dims + (self._kernel_dims if field.of_inputs else ())
+
+    def _coordinates(self) -> dict[str, Any]:
+        return {"place": self.places}
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | dict(zip(self._kernel_dims, self.input_kernel.shape, strict=True))
+
+    def _arguments(self, stored: bool) -> Variables:
+        words = notes("kernel of the inputs", "K^{(0)}")
+        variables: Variables = {"input_kernel": (self._kernel_dims, self.input_kernel, words)}
+        correction = vars(self).get(_CORRECTION)
+        for name, values in correction._asdict().items() if correction else ():
+            field, dims = self.table[name], self._dims(self.table[name])
+            words = notes(f"first correction of the {field.long_name}", rf"\delta {field.symbol}")
+            variables[f"{_CORRECTION}_{name}"] = dims[len(dims) - values.ndim :], values, words
         if stored:
-            variables["places"] = ("place",), self.places, place
-        coordinates = {} if stored else {"place": ("place", self.places, place)}
-        return Labelled(
-            variables, coordinates, storage.attributes(self.network, settings, variables)
-        )
+            variables["places"] = ("place",), self.places, notes(*DIMENSIONS["place"])
+        return variables
 
     @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The limit of the arrays, numbers and text in a file."""
-        network = storage.network_from_attributes(content)
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        names = [f.name for f in fields(cls) if f.name not in ("network", "input_kernel")]
-        arguments: dict[str, Any] = {name: np.asarray(content[name], float)[()] for name in names}
-        arguments |= {"error": float(arguments["error"]), "last": int(arguments["last"])}
-        result = cls(network, kernel, **arguments)
-        names = [f"{_CORRECTION}{name}" for name in FirstCorrection._fields]
+        arguments = {"input_kernel": kernel, "places": np.asarray(content["places"], float)}
+        names = [f"{_CORRECTION}_{name}" for name in FirstCorrection._fields]
         if all(name in content for name in names):
             parts = (np.asarray(content[name], float)[()] for name in names)
-            vars(result)["first_correction"] = FirstCorrection(*parts)
-        return result
+            return {**arguments, _CORRECTION: FirstCorrection(*parts)}
+        return arguments
+
+    def _shown(self) -> dict[str, Any]:
+        return {"K0": self.input_kernel}
 
     def __repr__(self) -> str:
         inputs = len(self.input_kernel) if self.input_kernel.ndim else 1
@@ -228,16 +228,6 @@ class DepthLimit(Stored):
             f"DepthLimit(activation={self.network.activation.name}, inputs={inputs}, "
             f"error={self.error:.0e})"
         )
-
-    def _repr_html_(self) -> str:
-        rows = [
-            {"field": name, "symbol": f"${symbol}$", "meaning": words, "values": summary(values)}
-            for name, (words, symbol) in _WORDS.items()
-            for values in [getattr(self, name)]
-        ]
-        title = f"DepthLimit of a {type(self.network).__name__}"
-        others = {"K0": self.input_kernel, "error": self.error}
-        return parameters_html(title, self.network, others) + table_html(rows, "Fields")
 
 
 @named_arguments

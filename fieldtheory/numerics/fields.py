@@ -101,6 +101,15 @@ class Field:
         """Whether it is a kernel or a response, which tell if a theory describes a width."""
         return self.of_kernels or self.simulated.startswith("SimulatedResponse")
 
+    @property
+    def arrays(self) -> dict[str, dict[str, str]]:
+        """The names of the arrays that results have of it, with their attributes."""
+        arrays = {self.name: notes(self.long_name, self.symbol)}
+        if self.error:
+            words = f"standard error of the {self.long_name}", rf"\sigma[{self.symbol}]"
+            arrays[f"{self.name}_error"] = notes(*words)
+        return arrays
+
     def defined(self, matrix: bool, single: bool = True) -> bool:
         """Whether it exists for K0 a matrix or not, for a single network and K0 or a batch."""
         return self.inputs in ("any", "several" if matrix else "one") and (single or self.batches)
@@ -117,6 +126,7 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "with_error": {"error": True},
     "of_kernels": {"of_kernels": True},
     "several": {"inputs": "several"},
+    "one_network": {"batches": False, "written": "always"},
     "finite": {"batches": False, "written": "one input"},
     "two_loops": {"batches": False, "written": "one input", "inputs": "one", "loops": 2},
     "if_asked": {"written": "asked"},
@@ -137,8 +147,9 @@ def fields_of(text: str) -> dict[str, Field]:
     text : str
         Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
         and further parameters, such as ``column=K`` or words for several at once: always,
-        with_error, of_kernels, several, finite, two_loops, if_asked, order_1, order_2, of_pairs,
-        of_input, of_none, of_sources. A line that begins with a bar goes on with the one before.
+        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, order_1, order_2,
+        of_pairs, of_input, of_none, of_sources. A line that begins with a bar goes on with the one
+        before.
 
     Examples
     --------
@@ -198,6 +209,9 @@ def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
 
 # In words and in LaTeX, for labelled arrays.
 DIMENSIONS: Mapping[str, tuple[str, str]] = {
+    "time": ("time t = l Δt", "t"),
+    "place": ("t = l/L, or the layer l", "t"),
+    "degree": ("degree", "k"),
     "sample": ("simulated network", "n"),
     "layer": ("layer, the output last", "l"),
     "layer_": ("second layer, the output last", "m"),

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import mpmath
 import numpy as np
-import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import FIELDS, Field, notes
-from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled
-from fieldtheory.plotting.curves import over_layers
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
-from fieldtheory.precision import one_loop
-from fieldtheory.precision.layer_recursion import (
-    OneInput,
-    TwoInputs,
-    exact_kernel,
-    matrices,
-    of_layers,
-    theory_of,
-)
+from fieldtheory.precision.layer_recursion import Recursion, exact_kernel, matrices
 from fieldtheory.precision.mpmath_arithmetic import MPMATH
 
 # Digits that may be asked for: fewer are those of float64.
@@ -36,7 +25,7 @@ FEWEST, MOST = 16, 1000
 _GUARD, _SHOWN = 10, 2
 # More digits with which a number is read again as it was written.
 _READ_AGAIN = 3
-_WORDS = {1: "one input", 2: "two inputs"}
+_WORDS = {"one": "one input", "several": "two inputs"}
 
 
 def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
@@ -56,7 +45,7 @@ def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseSolution(Stored):
+class PreciseSolution(Result):
     """The theory of one network to many digits; every field is computed when first asked for.
 
     The names, shapes and meanings of the fields are those of `Solution`; they are arrays of
@@ -80,6 +69,8 @@ class PreciseSolution(Stored):
     ((5, 5), '0.3486450195312500193536864052240575873043')
     """
 
+    settings: ClassVar = {"digits": int, "convention": str}
+
     network: LayeredNetwork
     input_kernel: Any
     digits: int
@@ -88,32 +79,32 @@ class PreciseSolution(Stored):
     @_field
     def residual_kernels(self) -> Any:
         """C*^(l), (L + 2,) or (L + 2, 2, 2)."""
-        return self._of_layers("residual_kernels")
+        return self._recursion.of_layers("residual_kernels")
 
     @_field
     def kernels(self) -> Any:
         """K^(l), in the same shape."""
-        return self._of_layers("kernels")
+        return self._recursion.of_layers("kernels")
 
     @_field
     def output_kernel(self) -> Any:
         """K^(L+1)."""
-        return self._of_layers("kernels")[-1]
+        return self._recursion.of_layers("kernels")[-1]
 
     @_field
     def residual_response(self) -> Any:
         """η^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._of_layers("residual_response")[:-1] / self._input_width
+        return self._recursion.of_layers("residual_response")[:-1] / self._input_width
 
     @_field
     def response(self) -> Any:
         """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._of_layers("response")[:-1] / self._input_width
+        return self._recursion.of_layers("response")[:-1] / self._input_width
 
     @_field
     def output_response(self) -> Any:
         """χ^out = ∂K^(L+1)/∂K^(0)."""
-        return self._of_layers("response")[-1] / self._input_width
+        return self._recursion.of_layers("response")[-1] / self._input_width
 
     @_field
     def full_response(self) -> Any:
@@ -124,7 +115,7 @@ class PreciseSolution(Stored):
             matrices(zero, zero, first, second),
             matrices(zero, zero, second, first),
         )
-        own = self._of_layers("response")
+        own = self._recursion.of_layers("response")
         return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
 
     @_field
@@ -142,41 +133,40 @@ class PreciseSolution(Stored):
     @_field
     def kernel_variance(self) -> Any:
         """Var K^(l), (L + 1,), to order 1/N."""
-        return self._over_width(one_loop.kernel_variance(self._recursion))
+        return self._over_width(self._recursion.kernel_variance)
 
     @_field
     def mean_shift(self) -> Any:
         """⟨C^(l)⟩ − C*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.mean_shift(self._recursion))
+        return self._over_width(self._recursion.mean_shift)
 
     @_field
     def kernel_shift(self) -> Any:
         """⟨K^(l)⟩ − K*^(l), (L + 2,), to order 1/N."""
-        return self._over_width(one_loop.kernel_shift(self._recursion))
+        return self._over_width(self._recursion.kernel_shift)
 
     @_field
     def four_point(self) -> Any:
         """The vertex V^(l), (L + 1,)."""
-        return one_loop.four_point(self._recursion)
+        return self._recursion.four_point
 
     @_field
     def output_kurtosis(self) -> Any:
         """3 Var C/C*² of the output."""
         variance = self._recursion.fluctuations[-1][-1] / self.network.width
-        return 3 * variance / self._recursion.residual_kernels[-1] ** 2
+        return 3 * variance / self._recursion.residual_kernels[0, 0][-1] ** 2
 
-    @property
-    def inputs(self) -> int:
-        """1, or 2 for a matrix K0."""
-        return 2 if isinstance(self.input_kernel, sp.MatrixBase) else 1
-
-    def rows(self, fluctuations: bool = False) -> list[dict[str, Any]]:
+    def rows(
+        self, fluctuations: bool = False, of: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
         """A dict for every layer and pair of inputs, as `Solution.rows`, numbers as text.
 
         Parameters
         ----------
         fluctuations : bool
             Also ``var_C``, ``var_K``, ``mean_shift`` and ``V``, of one input.
+        of : sequence of str, optional
+            As for `Solution.rows`.
 
         Examples
         --------
@@ -185,81 +175,13 @@ class PreciseSolution(Stored):
         {'layer': 1, 'C': '0.36249999999999999722', 'K': '0.86249999999999999722', \
 'eta': '0.625', 'chi': '1.625'}
         """
-        columns: dict[str, Any] = {"C": self.residual_kernels, "K": self.kernels}
-        columns["eta"] = [*self.residual_response, self.output_response]
-        columns["chi"] = [*self.response, self.output_response]
-        if fluctuations:
-            columns["var_C"] = np.diagonal(self.G11)
-            columns["var_K"] = [*self.kernel_variance, self.G11[-1, -1]]
-            columns |= {"mean_shift": self.mean_shift, "V": [*self.four_point, None]}
-        pairs = [(0, 0), (0, 1), (1, 1)] if self.inputs == 2 else [()]
-        return [
-            {"layer": layer}
-            | dict(zip(("alpha", "beta"), pair, strict=False))
-            | {name: self._text(values[layer], pair) for name, values in columns.items()}
-            for layer in range(self.network.depth + 2)
-            for pair in pairs
-        ]
-
-    def labelled(self, stored: bool) -> Labelled:
-        """Kernels, responses and the fields that have been computed, their numbers as text."""
-        names = [name for name in _FIELDS if name in vars(self) or FIELDS[name].written == "always"]
-        names = [name for name in names if self.inputs == 1 or not _of_fluctuations(FIELDS[name])]
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {
-            name: (
-                FIELDS[name].dims_for(self.inputs == 2),
-                self._as_text(getattr(self, name)),
-                notes(FIELDS[name].long_name, FIELDS[name].symbol),
-            )
-            for name in names
-        }
-        words = notes("kernel of the inputs", "K^{(0)}")
-        pair = ("input", "input_") if self.inputs == 2 else ()
-        kernel = np.array(self.input_kernel, dtype=object).reshape((2, 2) if pair else ())
-        variables["input_kernel"] = pair, kernel.astype(str), words
-        own = {"digits": self.digits, "convention": self.convention}
-        return Labelled(variables, {}, storage.attributes(self.network, own, variables))
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The result of the arrays, numbers and text in a file."""
-        network = storage.network_from_attributes(content)
-        digits, convention = (np.asarray(content[k]).item() for k in ("digits", "convention"))
-        kernel = np.asarray(content["input_kernel"]).tolist()
-        result = cls(network, exact_kernel(kernel), digits, convention)
-        with mpmath.workdps(digits + _SHOWN):
-            for name in _FIELDS:
-                if name in content:
-                    values = np.asarray(content[name])
-                    numbers = np.array([mpmath.mpf(str(v)) for v in values.flat], dtype=object)
-                    vars(result)[name] = numbers.reshape(values.shape)[()]
-        return result
-
-    def plot(self) -> Any:
-        """Kernels and responses over the layers; needs matplotlib.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        from fieldtheory.plotting.layers import draw_layers
-
-        panels: dict[str, list[list[Any]]] = {}
-        for name in ("residual_kernels", "kernels", "residual_response", "response"):
-            field = FIELDS[name]
-            values = np.asarray(getattr(self, name), dtype=float)
-            lines = values.reshape(len(values), -1).T
-            curves = [over_layers(field.panel, f"${field.symbol}$", line) for line in lines]
-            panels.setdefault(field.panel, []).append(curves)
-        return draw_layers(panels, self.network.depth + 1)
+        return super().rows(fluctuations, of)
 
     def require(self, name: str) -> None:
         """Raise ValueError unless the field exists for this number of inputs."""
-        field = FIELDS[name]
-        inputs = 2 if field.inputs == "several" else 1 if _of_fluctuations(field) else self.inputs
-        if inputs != self.inputs:
+        if not self._is_defined(field := self.table[name]):
             raise ValueError(
-                f"{name} with digits is of {_WORDS[inputs]}, got K0 of {self.inputs}; "
+                f"{name} with digits is of {_WORDS[field.inputs]}, got K0 of {self.inputs}; "
                 "leave digits out for it"
             )
 
@@ -270,7 +192,7 @@ class PreciseSolution(Stored):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"{name} is not computed to many digits; there are {', '.join(_FIELDS)}"
+            f"{name} is not computed to many digits; there are {', '.join(self.table)}"
         )
 
     def __repr__(self) -> str:
@@ -286,19 +208,42 @@ class PreciseSolution(Stored):
     def _repr_html_(self) -> str:
         return table_html(self.rows(), repr(self))
 
-    def _as_text(self, values: Any) -> np.ndarray:
+    def _written(self, values: Any) -> np.ndarray:
         numbers = np.asarray(values, dtype=object)
         text = [mpmath.nstr(value, self.digits + _SHOWN + _READ_AGAIN) for value in numbers.flat]
         return np.array(text).reshape(numbers.shape)
 
-    def _text(self, value: Any, pair: tuple[int, ...]) -> str | None:
-        return None if value is None else mpmath.nstr(value[pair] if pair else value, self.digits)
+    @classmethod
+    def _read(cls, values: Any, settings: dict[str, Any]) -> Any:
+        text = np.asarray(values)
+        with mpmath.workdps(settings["digits"] + _SHOWN):
+            numbers = np.array([mpmath.mpf(str(value)) for value in text.flat], dtype=object)
+        return numbers.reshape(text.shape)[()]
+
+    def _arguments(self, stored: bool) -> Variables:
+        ((dims, kernel, words),) = super()._arguments(stored).values()
+        numbers = np.array(kernel, dtype=object).reshape(np.shape(kernel))
+        return {"input_kernel": (dims, numbers.astype(str), words)}
+
+    @classmethod
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
+        return {"input_kernel": exact_kernel(np.asarray(content["input_kernel"]).tolist())}
+
+    def _chosen(self, stored: bool) -> list[Field]:
+        """Those that have been computed, kernels and responses."""
+        return super()._chosen(stored=True)
+
+    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
+        return super()._over_layers(field, values).astype(float)
+
+    def _entry(self, values: Any, pair: Any) -> str:
+        return mpmath.nstr(values[pair] if pair else values, self.digits)
 
     @cached_property
-    def _theory(self) -> tuple[OneInput | TwoInputs, int]:
+    def _theory(self) -> tuple[Recursion, int]:
         guard = _GUARD
         while True:
-            theory = theory_of(self.network, self.input_kernel, MPMATH)
+            theory = Recursion(self.network, self.input_kernel, MPMATH)
             with mpmath.workdps(self.digits + guard):
                 lost = int(mpmath.log10(theory.amplification)) + _SHOWN
             if lost <= guard - _SHOWN:
@@ -306,8 +251,7 @@ class PreciseSolution(Stored):
             guard = lost + _GUARD
 
     @property
-    def _recursion(self) -> Any:
-        """The recursion of one input or of two; `require` has checked which."""
+    def _recursion(self) -> Recursion:
         return self._theory[0]
 
     @cached_property
@@ -316,16 +260,8 @@ class PreciseSolution(Stored):
         net = self.network
         return mpmath.mpf(net.input_dim) / net.width if self.convention == "F25" else 1
 
-    def _of_layers(self, name: str) -> np.ndarray:
-        return of_layers(self._recursion, name)
-
     def _over_width(self, values: Any) -> np.ndarray:
         return np.array(values, dtype=object) / self.network.width
-
-
-def _of_fluctuations(field: Field) -> bool:
-    """Whether a field is of order 1/N, or of pairs of pairs, which are there for one input."""
-    return field.order > 0 or "pair" in field.of_inputs
 
 
 def precise_solution(
@@ -356,5 +292,9 @@ def precise_solution(
     return PreciseSolution(network, exact_kernel(K0), digits, convention)
 
 
-# What a solution has, for those who ask for more.
-_FIELDS = [name for name in vars(PreciseSolution) if name in FIELDS]
+# Fluctuations, of order 1/N or of pairs of pairs, are those of one input.
+PreciseSolution.table = {
+    name: replace(row, inputs="one") if row.order or "pair" in row.of_inputs else row
+    for name, row in FIELDS.items()
+    if name in vars(PreciseSolution)
+}

@@ -1,108 +1,41 @@
-"""What all results share: files, labelled arrays, a table for notebooks and a plot."""
+"""Results over the layers of one network and one kernel of the input: tables of layers, plots."""
 
 from __future__ import annotations
 
-import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork, NetworkFamily
+from fieldtheory.averages import routes
+from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import described
-from fieldtheory.networks.schedules import scale_text
-from fieldtheory.numerics import storage
-from fieldtheory.numerics.fields import (
-    Field,
-    batch_dims,
-    coordinates,
-    labelled_coordinates,
-    notes,
-)
-from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.fields import Field, batch_dims, coordinates, notes
+from fieldtheory.numerics.storage import Variables
+from fieldtheory.numerics.stored import Stored
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.tables import table_html
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _PAIRS = ("pair", "pair_")
-_MACHINERY = (
-    *("labelled", "from_content", "of_batches", "table", "settings"),
-    *("pair_theory", "shift_of_variances", "progress", "parts"),
-)
 
 
-class Stored(ABC):
-    """A result that can be written to a file, labelled and shown.
+def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
+    """A field that is kept once computed, to ``rtol``, and refused where the table has none."""
 
-    A class derived from it gives its arrays in `labelled` and takes them back in `from_content`.
-    """
+    @wraps(compute)
+    def checked(result: Any) -> np.ndarray:
+        result.require(compute.__name__)
+        with relative_tolerance(result.rtol), routes.recorded(result.averages):
+            return compute(result)
 
-    @abstractmethod
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, or all those of `to_xarray`."""
-
-    @classmethod
-    @abstractmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The result of the arrays, numbers and text in a file."""
-
-    @abstractmethod
-    def plot(self) -> Any:
-        """The result as a matplotlib Figure; needs matplotlib."""
-
-    def to_xarray(self) -> xr.Dataset:
-        """The result as an `xarray.Dataset` with named dimensions; needs xarray."""
-        return storage.dataset(self.labelled(stored=False))
-
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file, as a whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in .npz, or in .nc for netCDF, which needs xarray.
-
-        Raises
-        ------
-        ValueError
-            If ``path`` ends otherwise or lies in no folder, or the activation has a function that
-            cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import fieldtheory as ft
-        >>> s = ft.solve(ft.ResidualNetwork(depth=20, branch_scale=0.3), 0.05)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     s.save(f"{folder}/solution.npz")
-        ...     loaded = ft.Solution.load(f"{folder}/solution.npz")
-        >>> loaded.network == s.network, bool((loaded.kernels == s.kernels).all())
-        (True, True)
-        """
-        storage.write(path, type(self).__name__, self.labelled(stored=True))
-
-    def __dir__(self) -> list[str]:
-        """The names that a user meets, without those by which results are made and stored."""
-        return [name for name in super().__dir__() if name not in _MACHINERY]
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """The result in a file of `save`, every float as it was written.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged, of another kind of result or of a newer format, or its
-            network of an unknown family.
-        """
-        return storage.read(path, cls.__name__, cls.from_content)
+    return cached_property(checked)
 
 
 class Result(Stored):
@@ -111,10 +44,6 @@ class Result(Stored):
     A class derived from it is a frozen dataclass whose first fields are ``network`` and
     ``input_kernel``.
     """
-
-    table: ClassVar[Mapping[str, Field]]
-    # Numbers and names that a file has next to the network, with their types.
-    settings: ClassVar[Mapping[str, type]] = {}
 
     network: LayeredNetwork
     input_kernel: np.ndarray
@@ -148,51 +77,6 @@ class Result(Stored):
         (array([0.077715, 0.584483]), 20)
         """
         return super().to_xarray()
-
-    def labelled(self, stored: bool) -> Labelled:
-        """The arrays that files hold, or all those of `to_xarray`."""
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
-        for field in self._available(self._chosen(stored)):
-            dims = self._dims(field)
-            words = notes(field.long_name, field.symbol)
-            variables[field.name] = (dims, getattr(self, field.name), words)
-            if field.error:
-                name = f"{field.name}_error"
-                error = f"standard error of the {field.long_name}", rf"\sigma[{field.symbol}]"
-                variables[name] = (dims, getattr(self, name), notes(*error))
-        used = {dim for dims, _, _ in variables.values() for dim in dims}
-        coords = labelled_coordinates(self._coordinates(), used)
-        for name in self.network.layer_parameters:
-            scale = np.asarray(getattr(self.network, name, 0.0))
-            if scale.ndim > 1 and scale.shape[-1] == 1:
-                batch = np.broadcast_to(scale[..., 0], self._batch)
-                coords[name] = (batch_dims(self._batch), batch, notes(*described(name)))
-        words = notes("kernel of the inputs", "K^{(0)}")
-        variables["input_kernel"] = (self._kernel_dims(), self.input_kernel, words)
-        chosen = {name: getattr(self, name) for name in self.settings}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        return Labelled(variables, coords, storage.attributes(self.network, chosen, variables))
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The result of the arrays, numbers and text in a file."""
-        network = storage.network_from_attributes(content)
-        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        values: dict[str, Any] = {
-            name: kind(np.asarray(content[name]).item())
-            for name, kind in cls.settings.items()
-            if name in content
-        }
-        for field in cls.table.values():
-            names = (field.name, f"{field.name}_error") if field.error else (field.name,)
-            values |= {name: np.asarray(content[name], float) for name in names if name in content}
-        arguments = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-        keywords = {name: value for name, value in values.items() if name in arguments}
-        result = cls(network, kernel, **keywords)  # type: ignore[call-arg]
-        vars(result).update({name: v for name, v in values.items() if name not in arguments})
-        for field in cls.table.values():
-            result._require_shape(field)
-        return result
 
     def plot(self) -> Any:
         """The main fields over the layers, with bars of one standard error; needs matplotlib.
@@ -264,12 +148,15 @@ class Result(Stored):
             {"layer": layer}
             | {key: int(i) for key, i in zip(("alpha", "beta"), pair, strict=False)}
             | {
-                key: None if v[layer] is None else float(v[layer][pair])
+                key: None if v[layer] is None else self._entry(v[layer], pair)
                 for key, v in columns.items()
             }
             for layer in range(self.network.depth + 2)
             for pair in pairs
         ]
+
+    def _entry(self, values: Any, pair: Any) -> Any:
+        return float(values[pair])
 
     def _has_column(self, field: Field) -> bool:
         layers = field.dims[:1] in ((), ("layer",), ("hidden_layer",)) and len(field.dims) < 3
@@ -296,40 +183,13 @@ class Result(Stored):
                 last = self._column(output, suffix)[-1:]
         return [*values, *last]
 
-    def _repr_html_(self) -> str:
-        others = {name: getattr(self, name) for name in self.settings}
-        others |= {"inputs": self.inputs, "K0": self.input_kernel}
-        rows = [self._row(field) for field in self.table.values() if self._is_defined(field)]
-        title = f"{type(self).__name__} of a {type(self.network).__name__}"
-        own = parameters_html(title, self.network, others)
-        return own + table_html([row for row in rows if row], "Fields")
-
-    def _row(self, field: Field) -> dict[str, str]:
-        """A field in the table of a notebook: numbers where they are there or few."""
-        values = ""
-        if field.name in vars(self) or not (field.dims or field.order):
-            try:
-                value = getattr(self, field.name)
-                if value is None:
-                    return {}
-                values = summary(value)
-            except (ValueError, ArithmeticError) as error:
-                values = str(error)
-        return {
-            "field": field.name,
-            "symbol": f"${field.symbol}$",
-            "meaning": field.long_name,
-            "shape": str(self._shape(field)),
-            "values": values,
-        }
-
     @property
     def _has_matrix(self) -> bool:
-        return self.input_kernel.ndim > 1
+        return np.ndim(self.input_kernel) > 1
 
     @property
     def _batch(self) -> tuple[int, ...]:
-        own = self.input_kernel.shape
+        own = np.shape(self.input_kernel)
         return np.broadcast_shapes(self.network.batch_shape, own[:-2] if self._has_matrix else own)
 
     def _has_order(self, field: Field) -> bool:
@@ -352,18 +212,8 @@ class Result(Stored):
             )
         ]
 
-    def _available(self, chosen: list[Field]) -> Iterator[Field]:
-        """Those that can be computed; the others are named in a warning."""
-        for field in chosen:
-            try:
-                getattr(self, field.name)
-            except ArithmeticError as error:
-                warnings.warn(
-                    f"{field.name} is left out: {error}",
-                    stacklevel=validation.level_of_user(),
-                )
-            else:
-                yield field
+    def _is_costly(self, field: Field) -> bool:
+        return field.name not in vars(self) and bool(field.dims or field.order)
 
     def _coordinates(self) -> dict[str, Any]:
         return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0) or 0)
@@ -372,24 +222,35 @@ class Result(Stored):
         batch = batch_dims(self._batch) if field.batches else ()
         return batch + field.dims_for(self._has_matrix)
 
-    def _kernel_dims(self) -> tuple[str, ...]:
-        """Dimensions of K0; an axis that broadcasts against the batch has one of its own."""
+    def _labels(self, used: Collection[str]) -> dict[str, Any]:
+        coords = super()._labels(used)
+        for name in self.network.layer_parameters:
+            scale = np.asarray(getattr(self.network, name, 0.0))
+            if scale.ndim > 1 and scale.shape[-1] == 1:
+                batch = np.broadcast_to(scale[..., 0], self._batch)
+                coords[name] = (batch_dims(self._batch), batch, notes(*described(name)))
+        return coords
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | dict(zip(batch_dims(self._batch), self._batch, strict=True))
+
+    def _arguments(self, stored: bool) -> Variables:
+        """K0; an axis that broadcasts against the batch has a dimension of its own."""
         pair = ("input", "input_") if self._has_matrix else ()
-        own = self.input_kernel.shape[: self.input_kernel.ndim - len(pair)]
+        own = np.shape(self.input_kernel)[: np.ndim(self.input_kernel) - len(pair)]
         start = len(self._batch) - len(own)
         sizes = zip(batch_dims(self._batch)[start:], own, self._batch[start:], strict=True)
-        return tuple(dim if size == full else f"{dim}_of_K0" for dim, size, full in sizes) + pair
+        dims = tuple(dim if size == full else f"{dim}_of_K0" for dim, size, full in sizes) + pair
+        words = notes("kernel of the inputs", "K^{(0)}")
+        return {"input_kernel": (dims, self.input_kernel, words)}
 
-    def _shape(self, field: Field) -> tuple[int, ...]:
-        coords = self._coordinates()
-        own = tuple(len(coords[dim]) for dim in field.dims_for(self._has_matrix))
-        return (self._batch if field.batches else ()) + own
+    @classmethod
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
+        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
+        return {"input_kernel": kernel}
 
-    def _require_shape(self, field: Field) -> None:
-        for name in (field.name, f"{field.name}_error"):
-            values = vars(self).get(name)
-            if values is not None and values.shape != self._shape(field):
-                raise ValueError(f"{name} must have shape {self._shape(field)}, got {values.shape}")
+    def _shown(self) -> dict[str, Any]:
+        return {"inputs": self.inputs, "K0": self.input_kernel}
 
     def _curves(self) -> dict[str, list[list[Curve]]]:
         """For every panel the lines of its fields: pairs of inputs or members of a batch."""
@@ -441,24 +302,26 @@ class Result(Stored):
         return values.reshape(len(values), -1).T
 
 
-def parameters_html(title: str, network: NetworkFamily, others: Mapping[str, Any]) -> str:
-    """The parameters of a network, and others, that are there, as a table for notebooks."""
-    parameters = {f.name: getattr(network, f.name) for f in fields(network)} | dict(others)
-    rows = [
-        {"parameter": name, "value": summary(value)}
-        for name, value in parameters.items()
-        if value is not None
-    ]
-    return table_html(rows, title)
+class Computed(Result):
+    """A result whose fields are computed when first asked for, to the tolerance ``rtol``."""
 
+    @cached_property
+    def averages(self) -> Counter[str]:
+        """How many averages each route has computed for the fields so far, see `explain`."""
+        return Counter()
 
-def summary(value: Any) -> str:
-    """A number, or the range and shape of an array."""
-    if isinstance(value, str | int) or hasattr(value, "expression"):
-        return str(getattr(value, "name", value))
-    if callable(value):
-        return scale_text(value)
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return f"{float(array):.6g}"
-    return f"{array.min():.6g} … {array.max():.6g}, shape {array.shape}"
+    def require(self, name: str, what: str = "") -> None:
+        """Raise ValueError unless a field is defined for this network and K0.
+
+        ``what`` is what the message speaks of, if not of the field.
+        """
+        row, name = self.table[name], what or name
+        if not self._has_order(row):
+            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
+        if not row.batches and self.network.batch_shape:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if not row.batches and self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+        if not row.defined(self._has_matrix):
+            number = {"one": "one input", "several": "several inputs"}[row.inputs]
+            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")

@@ -45,6 +45,8 @@ _EXACT = Fraction | sp.Rational
 # netCDF-3 has no larger integers.
 _LARGEST_INTEGER = 2**31 - 1
 _Result = TypeVar("_Result")
+# Dimensions, values and attributes of each array of a result.
+Variables = dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]]
 
 
 class Labelled(NamedTuple):
@@ -52,14 +54,13 @@ class Labelled(NamedTuple):
 
     Parameters
     ----------
-    variables : dict of str to (tuple of str, array, dict)
-        Dimensions, values and attributes of each array.
+    variables : Variables
     coordinates : dict
         As xarray takes them; not written to .npz files.
     attributes : dict of str to number or str
     """
 
-    variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]]
+    variables: Variables
     coordinates: dict[str, Any]
     attributes: dict[str, Any]
 

@@ -12,7 +12,7 @@ from fieldtheory.numerics.finite import ratio
 
 # Standard deviations relative to means, and terms of order 1/N² to those of order 1/N, from which
 # on the expansion is doubtful.
-_LARGE, _CLOSE_ORDERS = 0.5, 0.1
+LARGE, _CLOSE_ORDERS = 0.5, 0.1
 
 
 class ValidityWarning(UserWarning):
@@ -33,7 +33,7 @@ class ValidityWarning(UserWarning):
 def warn_if_not_small(network: LayeredNetwork, variance: np.ndarray, mean: np.ndarray) -> float:
     """Warn if kernels of some layer fluctuate by half of their mean; by how much they do."""
     relative = ratio(np.sqrt(np.maximum(variance, 0.0)), mean)
-    if relative.max() > _LARGE:
+    if relative.max() > LARGE:
         warnings.warn(
             f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
             f"{network.depth} and width {network.width}: 1/N is not small",

@@ -15,13 +15,7 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
-from fieldtheory.precision.layer_recursion import (
-    OneInput,
-    TwoInputs,
-    exact_kernel,
-    of_layers,
-    theory_of,
-)
+from fieldtheory.precision.layer_recursion import Recursion, exact_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +106,13 @@ class EnclosedSolution:
     def _responses(self) -> np.ndarray:
         return self._field("response")
 
-    def _matrix(self, name: str, of_theory: Callable[[OneInput], Any]) -> np.ndarray:
+    def _matrix(self, name: str, of_theory: Callable[[Recursion], Any]) -> np.ndarray:
         if isinstance(self.input_kernel, sp.MatrixBase):
             raise ValueError(f"{name} is proven for one input, got K0 of two")
         return self._enclosed(of_theory, True)
 
     def _field(self, name: str) -> np.ndarray:
-        return self._enclosed(lambda theory: of_layers(theory, name))
+        return self._enclosed(lambda theory: theory.of_layers(name))
 
     def _enclosed(self, of_theory: Callable[[Any], Any], of_largest: bool = False) -> np.ndarray:
         """A field at the first precision at which its radii are small enough."""
@@ -134,13 +128,13 @@ class EnclosedSolution:
         )
 
     @cached_property
-    def _theories(self) -> list[OneInput | TwoInputs]:
+    def _theories(self) -> list[Recursion]:
         """The recursion at rising precisions."""
-        theories: list[OneInput | TwoInputs] = []
+        theories: list[Recursion] = []
         for bits in attempts(self.digits):
             with ctx.workprec(bits):
                 arithmetic = ball_arithmetic()
-            theories.append(theory_of(self.network, self.input_kernel, arithmetic))
+            theories.append(Recursion(self.network, self.input_kernel, arithmetic))
         return theories
 
     def __repr__(self) -> str:

@@ -28,6 +28,8 @@ from fieldtheory.theory.elementary_averages import (
 )
 
 Matrix = list[list[Any]]
+Pair = tuple[int, int]
+Lists = dict[Pair, list[Any]]
 
 
 def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
@@ -66,15 +68,17 @@ def _exact_scales(network: LayeredNetwork, name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class OneInput:
-    """Kernels, responses and Gaussian fluctuations of one input; lists run over the layers.
+class Recursion:
+    """Kernels and responses of one or two inputs, fluctuations of one; lists run over the layers.
+
+    Quantities of pairs of inputs are mappings from (0, 0), and of two inputs (1, 1) and (0, 1).
 
     Parameters
     ----------
     network : LayeredNetwork
         Without batch axes.
-    input_kernel : sympy.Expr
-        K^(0) > 0, an exact number.
+    input_kernel : sympy.Expr, or a matrix of two inputs
+        Exact numbers, variances positive.
     arithmetic : Arithmetic
 
     Examples
@@ -82,13 +86,13 @@ class OneInput:
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> from fieldtheory.precision.mpmath_arithmetic import MPMATH
     >>> linear = ResidualNetwork(depth=2, activation="linear", weight_variance=0.5, width=10)
-    >>> found = OneInput(linear, sp.Rational(1, 2), MPMATH)
-    >>> [float(x) for x in found.response], [float(x) for x in found.kernels]
+    >>> one = Recursion(linear, sp.Rational(1, 2), MPMATH)
+    >>> [float(x) for x in one.response[0, 0]], [float(x) for x in one.kernels[0, 0]]
     ([1.0, 1.5, 2.25, 1.125], [0.5, 0.8, 1.25, 0.675])
     """
 
     network: LayeredNetwork
-    input_kernel: sp.Expr
+    input_kernel: Any
     arithmetic: Arithmetic
 
     @cached_property
@@ -97,39 +101,82 @@ class OneInput:
         layers = exact_coefficients(self.network)
         return [Coefficients(*map(self.arithmetic.number, each)) for each in layers]
 
-    @property
-    def residual_kernels(self) -> list[Any]:
-        """C^(l) = a_l M(K^(l-1)) + c_l for l = 0, ..., L + 1 (F25 eq. (29))."""
-        return self._kernels[0]
+    @cached_property
+    def inputs(self) -> dict[Pair, sp.Expr]:
+        """K_αβ^(0) of the pairs of inputs, variances first."""
+        K0 = self.input_kernel
+        if not isinstance(K0, sp.MatrixBase):
+            return {(0, 0): K0}
+        return {pair: K0[pair] for pair in ((0, 0), (1, 1), (0, 1))}
 
     @property
-    def kernels(self) -> list[Any]:
-        """K^(l) = γ_l² K^(l-1) + C^(l) for l = 0, ..., L + 1 (F25 eq. (30))."""
-        return self._kernels[1]
+    def are_identical(self) -> bool:
+        """Whether two inputs are the same, so that roundings do not part them."""
+        return len(self.inputs) > 1 and len(set(self.inputs.values())) == 1
 
     @cached_property
-    def gains(self) -> list[Any]:
-        """a_l M'(K^(l-1)) for l = 0, ..., L + 1, 0 for the input."""
-        slope = self.compiled(self.averages.moment.diff(K_XX))
-        layers = zip(self.coefficients[1:], self.kernels, strict=False)
-        return [0, *(c.weight * slope(K) for c, K in layers)]
+    def gains(self) -> Lists:
+        """a_l M'(K^(l-1)), or a_l ⟨φ'_α φ'_β⟩, for l = 0, ..., L + 1, 0 for the input."""
+        return {(i, j): self._gains((i, j), K_XX if i == j else K_XY) for i, j in self.inputs}
 
     @cached_property
-    def growth(self) -> list[Any]:
+    def growth(self) -> Lists:
         """γ_l² + a_l M'(K^(l-1)), by which responses grow in layer l; 0 for the input."""
-        return [c.skip**2 + gain for c, gain in zip(self.coefficients, self.gains, strict=True)]
+        return {
+            pair: [c.skip**2 + gain for c, gain in zip(self.coefficients, gains, strict=True)]
+            for pair, gains in self.gains.items()
+        }
 
     @cached_property
-    def response(self) -> list[Any]:
-        """χ^(l) = ∂K^(l)/∂K^(0) for l = 0, ..., L + 1, χ^out last (F25 eqs. (53), (55))."""
-        one = self.arithmetic.number(sp.S.One)
-        return list(accumulate(self.growth[1:], lambda chi, r: r * chi, initial=one))
+    def response(self) -> Lists:
+        """χ^(l) = ∂K^(l)/∂K^(0) for l = 0, ..., L + 1, χ^out last (F25 eqs. (53), (55), (129))."""
+        return {
+            pair: list(accumulate(growth[1:], lambda chi, r: r * chi, initial=self._one))
+            for pair, growth in self.growth.items()
+        }
 
     @cached_property
-    def residual_response(self) -> list[Any]:
-        """η^(l) = ∂C^(l)/∂K^(0) for l = 0, ..., L + 1 (F25 eq. (51))."""
-        chi = self.response
-        return [chi[0], *(gain * x for gain, x in zip(self.gains[1:], chi, strict=False))]
+    def residual_response(self) -> Lists:
+        """η^(l) = ∂C^(l)/∂K^(0) for l = 0, ..., L + 1 (F25 eqs. (51), (128))."""
+        return {
+            pair: [chi[0], *(gain * x for gain, x in zip(self.gains[pair][1:], chi, strict=False))]
+            for pair, chi in self.response.items()
+        }
+
+    @cached_property
+    def by_variances(self) -> tuple[list[Any], list[Any]]:
+        """∂K_αβ^(l)/∂K_αα^(0) and ∂K_αβ^(l)/∂K_ββ^(0) for l = 0, ..., L + 1."""
+        responses, growth = [], self.growth[0, 1]
+        for i, variable in enumerate((K_XX, K_YY)):
+            chi, sources = [self.arithmetic.number(sp.S.Zero)], self._gains((0, 1), variable)
+            for l in range(1, len(growth)):
+                chi.append(growth[l] * chi[-1] + sources[l] * self.response[i, i][l - 1])
+            responses.append(chi)
+        return responses[0], responses[1]
+
+    @cached_property
+    def amplification(self) -> Any:
+        """By how much roundings of C^(l), relative to variances, are larger in the worst layer."""
+        largest = 1
+        for (i, j), growth in self.growth.items():
+            if i != j and self.are_identical:
+                continue
+            sizes = self.kernels[i, j]
+            if i != j:
+                own = zip(self.kernels[i, i], self.kernels[j, j], strict=True)
+                sizes = [(a * b) ** 0.5 for a, b in own]
+            source = error = 1 if i == j else largest
+            for r, before, size in zip(growth[1:], sizes, sizes[1:], strict=False):
+                error = source + abs(r) * before / (size or 1) * error
+                largest = max(largest, error)
+        return largest
+
+    def of_layers(self, name: str) -> np.ndarray:
+        """A quantity of all layers up to the output, (L + 2,), or matrices (L + 2, 2, 2) of two."""
+        values = getattr(self, name)
+        if len(values) == 1:
+            return np.array(values[0, 0], dtype=object)
+        return matrices(values[0, 0], values[1, 1], values[0, 1], values[0, 1])
 
     @cached_property
     def kernel_derivatives(self) -> Matrix:
@@ -137,20 +184,19 @@ class OneInput:
         size = self.network.depth + 1
         responses = [[0] * size for _ in range(size)]
         for m in range(size):
-            responses[m][m] = self.arithmetic.number(sp.S.One)
+            responses[m][m] = self._one
             for l in range(m + 1, size):
-                responses[l][m] = self.growth[l] * responses[l - 1][m]
+                responses[l][m] = self.growth[0, 0][l] * responses[l - 1][m]
         return responses
 
     @cached_property
     def propagator(self) -> Matrix:
         """N G12 = ∂C^(l)/∂C^(m), (L + 2, L + 2) (F25 eq. (49))."""
-        one = self.arithmetic.number(sp.S.One)
-        gains = zip(self.gains[1:], self.kernel_derivatives, strict=True)
+        gains = zip(self.gains[0, 0][1:], self.kernel_derivatives, strict=True)
         matrix = [[gain * x for x in row] + [0] for gain, row in gains]
         matrix.insert(0, [0] * (self.network.depth + 2))
         for l, row in enumerate(matrix):
-            row[l] = one
+            row[l] = self._one
         return matrix
 
     @cached_property
@@ -159,7 +205,7 @@ class OneInput:
         size = self.network.depth + 1
         matrix = [[0] * size for _ in range(size)]
         for k in range(size):
-            value = matrix[k][k] = self.kernels[k]
+            value = matrix[k][k] = self.kernels[0, 0][k]
             for l in range(k + 1, size):
                 value = matrix[k][l] = matrix[l][k] = self.coefficients[l].skip * value
         return matrix
@@ -184,151 +230,115 @@ class OneInput:
     @cached_property
     def fluctuations(self) -> Matrix:
         """N G11 = N Cov(C^(l), C^(m)) = Δ12 (S22/N) Δ12ᵀ, (L + 2, L + 2) (F25 eq. (131))."""
-        half = [self.propagated(column) for column in transposed(self.source)]
-        return [self.propagated(column) for column in transposed(half)]
+        half = [self._propagated(column) for column in _transposed(self.source)]
+        return [self._propagated(column) for column in _transposed(half)]
 
     @cached_property
-    def amplification(self) -> Any:
-        """By how much roundings of C^(l), relative to K^(l), are larger in the worst layer."""
-        error = largest = 1
-        for growth, before, K in zip(self.growth[1:], self.kernels, self.kernels[1:], strict=False):
-            error = 1 + abs(growth) * before / (K or 1) * error
-            largest = max(largest, error)
-        return largest
+    def kernel_variance(self) -> list[Any]:
+        """N Var K^(l) = N Σ_km A²_lk A²_lm G11^km for l = 0, ..., L."""
+        half = [self._accumulated(column) for column in _transposed(self.fluctuations)]
+        whole = [self._accumulated(column) for column in _transposed(half)]
+        return [whole[l][l] for l in range(self.network.depth + 1)]
+
+    @cached_property
+    def mean_shift(self) -> list[Any]:
+        """N (⟨C^(l)⟩ − C*^(l)) for l = 0, ..., L + 1: one loop.
+
+        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
+        """
+        curvature = self._function((0, 0), K_XX, 2)
+        weights = [coefficients.weight for coefficients in self.coefficients]
+        slopes, sources = self.correlators.slopes, [0 * self._one]
+        for l, K in enumerate(self.kernels[0, 0][:-1]):
+            source = curvature(K) * self.kernel_variance[l] / 2
+            for k in range(1, l + 1):
+                source += weights[k] * slopes[k - 1][l] * self.kernel_derivatives[l][k]
+            sources.append(weights[l + 1] * source)
+        return self._propagated(sources)
+
+    @property
+    def kernel_shift(self) -> list[Any]:
+        """N (⟨K^(l)⟩ − K*^(l)) for l = 0, ..., L + 1, by K^(l) = γ_l² K^(l-1) + C^(l)."""
+        return self._accumulated(self.mean_shift)
+
+    @property
+    def four_point(self) -> list[Any]:
+        """V^(l) = N Var K^(l) + 2 Σ_{k<=l} A²_lk Σ_m N G12^km β_m for l = 0, ..., L.
+
+        One neuron adds a_m g(h^(m-1)) to N C^(m), β_m = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))².
+        """
+        gains, values = self.gains[0, 0], []
+        for l, variance in enumerate(self.kernel_variance):
+            terms = (
+                self.kernel_derivatives[l][m] * 2 * gains[m] * self.signals[l][m - 1] ** 2
+                for m in range(1, l + 1)
+            )
+            values.append(variance + 2 * sum(terms))
+        return values
 
     @property
     def averages(self) -> LayerAverages:
         """The averages of a layer, symbolic."""
         return network_averages(self.network)
 
-    def compiled(self, expression: sp.Expr) -> Any:
-        """A symbolic result as a function of a variance."""
-        return self.arithmetic.compiled([K_XX], expression)
+    @property
+    def residual_kernels(self) -> Lists:
+        """C^(l) = a_l ⟨φ_α φ_β⟩ + c_l for l = 0, ..., L + 1 (F25 eqs. (29), (108))."""
+        return {pair: C for pair, (C, _) in self._kernels.items()}
+
+    @property
+    def kernels(self) -> Lists:
+        """K^(l) = γ_l² K^(l-1) + C^(l) for l = 0, ..., L + 1 (F25 eq. (30))."""
+        return {pair: K for pair, (_, K) in self._kernels.items()}
 
     @cached_property
-    def _kernels(self) -> tuple[list[Any], list[Any]]:
-        moment = self.compiled(self.averages.moment)
-        start = self.arithmetic.number(self.input_kernel)
-        C, K = [start], [start]
-        for c in self.coefficients[1:]:
-            C.append(c.weight * moment(K[-1]) + c.bias)
-            K.append(c.skip**2 * K[-1] + C[-1])
-        return C, K
+    def _kernels(self) -> dict[Pair, tuple[list[Any], list[Any]]]:
+        kernels: dict[Pair, tuple[list[Any], list[Any]]] = {}
+        for (i, j), K0 in self.inputs.items():
+            if i != j and self.are_identical:
+                kernels[i, j] = kernels[i, i]
+                continue
+            moment = self._function((i, j))
+            C, K = [self.arithmetic.number(K0)], [self.arithmetic.number(K0)]
+            for l, c in enumerate(self.coefficients[1:]):
+                own = [kernels[n, n][1][l] for n in (i, j) if i != j]
+                C.append(c.weight * moment(*own, K[l]) + c.bias)
+                K.append(c.skip**2 * K[l] + C[-1])
+            kernels[i, j] = C, K
+        return kernels
 
-    def propagated(self, sources: list[Any]) -> list[Any]:
+    def _gains(self, pair: Pair, variable: sp.Symbol) -> list[Any]:
+        """a_l times the derivative of ⟨φ_α φ_β⟩ by one of the variances or the covariance."""
+        slope, kernels = self._function(pair, variable, 1), self.kernels
+        own = [kernels[n, n] for n in pair if pair[0] != pair[1]]
+        layers = zip(self.coefficients[1:], *own, kernels[pair], strict=False)
+        return [0, *(c.weight * slope(*K) for c, *K in layers)]
+
+    def _function(self, pair: Pair, *derivative: Any) -> Any:
+        """⟨φ_α φ_β⟩, or its derivative, as a function of the kernels of a layer."""
+        arguments, average = [K_XX, K_YY, K_XY], self.averages.covariance
+        if pair[0] == pair[1]:
+            arguments, average = [K_XX], self.averages.moment
+        return self.arithmetic.compiled(arguments, average.diff(derivative or (K_XX, 0)))
+
+    @property
+    def _one(self) -> Any:
+        return self.arithmetic.number(sp.S.One)
+
+    def _propagated(self, sources: list[Any]) -> list[Any]:
         """Δ12 times a vector: y_l = x_l + a_l M' k_{l-1}, k_l = γ_l² k_{l-1} + y_l."""
         values, kernel = [], 0
-        for x, gain, c in zip(sources, self.gains, self.coefficients, strict=True):
+        for x, gain, c in zip(sources, self.gains[0, 0], self.coefficients, strict=True):
             values.append(x + gain * kernel)
             kernel = c.skip**2 * kernel + values[-1]
         return values
 
-
-@dataclass(frozen=True, eq=False)
-class TwoInputs:
-    """Kernels and responses of two inputs; lists run over the layers.
-
-    Parameters
-    ----------
-    first, second : OneInput
-        Each input alone, of one network in one arithmetic.
-    covariance : sympy.Expr
-        K_αβ^(0), an exact number.
-    """
-
-    first: OneInput
-    second: OneInput
-    covariance: sp.Expr
-
-    @property
-    def are_identical(self) -> bool:
-        """Whether both inputs are the same, so that roundings do not part them."""
-        return self.first.input_kernel == self.second.input_kernel == self.covariance
-
-    @cached_property
-    def amplification(self) -> Any:
-        """By how much roundings of C^(l), relative to variances, are larger in the worst layer."""
-        error = largest = max(self.first.amplification, self.second.amplification)
-        if self.are_identical:
-            return largest
-        sizes = [a * b for a, b in zip(self.first.kernels, self.second.kernels, strict=True)]
-        for l, c in enumerate(self.first.coefficients[1:], start=1):
-            growth = abs(c.skip**2 + self.gains[l]) * (sizes[l - 1] / (sizes[l] or 1)) ** 0.5
-            error = largest + growth * error
-            largest = max(largest, error)
-        return largest
-
-    @property
-    def residual_kernels(self) -> list[Any]:
-        """C_αβ^(l) = a_l ⟨φ_α φ_β⟩ + c_l for l = 0, ..., L + 1 (F25 eq. (108))."""
-        return self._kernels[0]
-
-    @property
-    def kernels(self) -> list[Any]:
-        """K_αβ^(l) = γ_l² K_αβ^(l-1) + C_αβ^(l) for l = 0, ..., L + 1."""
-        return self._kernels[1]
-
-    @cached_property
-    def gains(self) -> list[Any]:
-        """a_l ⟨φ'_α φ'_β⟩ for l = 0, ..., L + 1, 0 for the input."""
-        return self._gains(K_XY)
-
-    @cached_property
-    def response(self) -> list[Any]:
-        """χ_αβ^(l) = ∂K_αβ^(l)/∂K_αβ^(0) for l = 0, ..., L + 1 (F25 eq. (129))."""
-        chi = [self.first.arithmetic.number(sp.S.One)]
-        for c, gain in zip(self.first.coefficients[1:], self.gains[1:], strict=True):
-            chi.append((c.skip**2 + gain) * chi[-1])
-        return chi
-
-    @cached_property
-    def residual_response(self) -> list[Any]:
-        """η_αβ^(l) = ∂C_αβ^(l)/∂K_αβ^(0) for l = 0, ..., L + 1 (F25 eq. (128))."""
-        chi = self.response
-        return [chi[0], *(gain * x for gain, x in zip(self.gains[1:], chi, strict=False))]
-
-    @cached_property
-    def by_variances(self) -> tuple[list[Any], list[Any]]:
-        """∂K_αβ^(l)/∂K_αα^(0) and ∂K_αβ^(l)/∂K_ββ^(0) for l = 0, ..., L + 1."""
-        responses = []
-        for variable, own in ((K_XX, self.first), (K_YY, self.second)):
-            chi, sources = [self.first.arithmetic.number(sp.S.Zero)], self._gains(variable)
-            for l, c in enumerate(self.first.coefficients[1:], start=1):
-                driven = sources[l] * own.response[l - 1]
-                chi.append((c.skip**2 + self.gains[l]) * chi[-1] + driven)
-            responses.append(chi)
-        return responses[0], responses[1]
-
-    @cached_property
-    def _kernels(self) -> tuple[list[Any], list[Any]]:
-        if self.are_identical:
-            return self.first.residual_kernels, self.first.kernels
-        moment = self._compiled(self.first.averages.covariance)
-        start = self.first.arithmetic.number(self.covariance)
-        C, K = [start], [start]
-        for l, c in enumerate(self.first.coefficients[1:]):
-            product = moment(self.first.kernels[l], self.second.kernels[l], K[l])
-            C.append(c.weight * product + c.bias)
-            K.append(c.skip**2 * K[l] + C[-1])
-        return C, K
-
-    def _gains(self, variable: sp.Symbol) -> list[Any]:
-        """a_l times the derivative of ⟨φ_α φ_β⟩ by one of the variances or the covariance."""
-        slope = self._compiled(self.first.averages.covariance.diff(variable))
-        own = zip(self.first.kernels, self.second.kernels, self.kernels, strict=True)
-        layers = zip(self.first.coefficients[1:], own, strict=False)
-        return [0, *(c.weight * slope(*K) for c, K in layers)]
-
-    def _compiled(self, expression: sp.Expr) -> Any:
-        return self.first.arithmetic.compiled([K_XX, K_YY, K_XY], expression)
-
-
-def theory_of(network: LayeredNetwork, K0: Any, arithmetic: Arithmetic) -> OneInput | TwoInputs:
-    """The theory of one input, or of two for a matrix K0 of exact numbers."""
-    if not isinstance(K0, sp.MatrixBase):
-        return OneInput(network, K0, arithmetic)
-    first, second = (OneInput(network, K0[i, i], arithmetic) for i in range(2))
-    return TwoInputs(first, second, K0[0, 1])
+    def _accumulated(self, rows: list[Any]) -> list[Any]:
+        """Σ_m A²_lm rows_m for every l."""
+        layers = zip(rows, self.coefficients, strict=False)
+        sums = accumulate(layers, lambda K, of: of[1].skip ** 2 * K + of[0], initial=0 * self._one)
+        return list(sums)[1:]
 
 
 def exact_kernel(K0: Any) -> sp.Expr | sp.ImmutableMatrix:
@@ -371,20 +381,11 @@ def _exact(value: Any) -> sp.Rational:
     raise ValueError(f"K0 must have finite rational numbers with digits, got {value!r}")
 
 
-def of_layers(theory: OneInput | TwoInputs, name: str) -> np.ndarray:
-    """A quantity of all layers up to the output, (L + 2,), or matrices (L + 2, 2, 2) of two."""
-    if isinstance(theory, OneInput):
-        return np.array(getattr(theory, name), dtype=object)
-    first, second, both = (getattr(each, name) for each in (theory.first, theory.second, theory))
-    return matrices(first, second, both, both)
-
-
 def matrices(first: Any, second: Any, upper: Any, lower: Any) -> np.ndarray:
     """Matrices (..., 2, 2) of two inputs from lists over the layers."""
     rows = zip(first, upper, lower, second, strict=True)
     return np.array([[[a, b], [c, d]] for a, b, c, d in rows], dtype=object)
 
 
-def transposed(rows: Matrix) -> Matrix:
-    """The columns of a matrix."""
+def _transposed(rows: Matrix) -> Matrix:
     return [list(column) for column in zip(*rows, strict=True)]

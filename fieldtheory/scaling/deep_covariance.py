@@ -13,8 +13,8 @@ from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.chebyshev_roots import roots
 from fieldtheory.scaling.covariance_flow import Flow, compiled
+from fieldtheory.scaling.exact import roots
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory.elementary_averages import network_averages
 

@@ -12,7 +12,6 @@ from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.chebyshev_roots import roots
 from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
@@ -231,3 +230,21 @@ def _interpolated_maxima(
         goes_on = ~inside & (~resolved | (at_end & (middle > lowest) & (middle < highest)))
         left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
     return result, heights
+
+
+def roots(coefficients: np.ndarray) -> np.ndarray:
+    """Roots in (-1, 1) of Chebyshev series (count, m), NaN where their ends have one sign.
+
+    Examples
+    --------
+    >>> roots(np.array([[0.5, 0.0], [1.0, 1.0]])).round(12) + 0.0
+    array([-0.5,  0. ])
+    """
+    # SciPy's optimisers take a third of the import time of the package.
+    from scipy.optimize import elementwise
+
+    def series(x: np.ndarray, i: np.ndarray) -> np.ndarray:
+        return chebyshev.chebval(x, coefficients[:, i], tensor=False)
+
+    ends = np.full((2, coefficients.shape[1]), [[-1.0], [1.0]])
+    return elementwise.find_root(series, tuple(ends), args=(np.arange(ends.shape[1]),)).x

@@ -15,7 +15,7 @@ from fieldtheory.montecarlo import simulated_response as simulated_response
 from fieldtheory.montecarlo.comparison import comparison_result as comparison_result
 from fieldtheory.montecarlo.sampling import many_inputs as many_inputs
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.result import Stored
+from fieldtheory.numerics.stored import Stored
 from fieldtheory.numerics.tangent import tangent_result as tangent_result
 
 

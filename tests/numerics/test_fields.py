@@ -10,7 +10,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.montecarlo import ensemble, simulated_response
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.solution import field
+from fieldtheory.numerics.result import field
 from fieldtheory.numerics.tangent import tangent_result
 from tests.examples import K0_PAIR, network
 
@@ -60,7 +60,7 @@ def test_docstrings_and_attributes_are_those_of_the_table(result):
     lines = re.findall(r"^    (\w+) {2,}\S.*$", result.__doc__, re.MULTILINE)
     assert set(lines) - {"field"} == set(RESULTS[result])
     assert result.table is RESULTS[result]
-    known = {f.name for f in fields(result)} | set(vars(result))
+    known = {f.name for f in fields(result)} | set(dir(result))
     # Errors of several inputs have rows of their own.
     implied = known - set(result.table)
     for row in result.table.values():

@@ -27,8 +27,8 @@ from fieldtheory.montecarlo.comparison.compared_field import (
 )
 from fieldtheory.montecarlo.comparison.verdict_text import DESCRIBES, DOES_NOT
 from fieldtheory.numerics.fields import COMPARED, notes
-from fieldtheory.numerics.result import Stored
-from fieldtheory.numerics.storage import Labelled
+from fieldtheory.numerics.storage import Labelled, Variables
+from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.tables import table_html, table_text
 
 _INPUTS = ("alpha", "beta", "gamma", "delta")
@@ -190,7 +190,7 @@ class Comparison(Stored):
 
     def labelled(self, stored: bool) -> Labelled:
         """A row for every comparison; indices that a quantity does not have are -1."""
-        variables: dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]] = {}
+        variables: Variables = {}
         for name, values in _table(self).items():
             base, _, power = name.partition("_to_order_")
             if not (stored and base in _DERIVED):

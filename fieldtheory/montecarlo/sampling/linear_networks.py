@@ -28,7 +28,7 @@ from fieldtheory.montecarlo.sampling.forward import feature_functions, psd_root
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.recursion import add_skip
-from fieldtheory.numerics.several_inputs.feature_correlators import means
+from fieldtheory.numerics.several_inputs.four_signals import means
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.symmetric_matrices import unpacked

@@ -60,7 +60,9 @@ class Trained:
 
     def shaped(self, trailing: int = 0, batch: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """w and u that broadcast with (L + 2, ..., pairs), see `layer_coefficients`."""
-        return _shaped(self.weights, trailing, batch), _shaped(self.biases, trailing, batch)
+        size, *own = self.weights.shape
+        shape = (size, *(1,) * (batch - len(own)), *own, *(1,) * trailing)
+        return self.weights.reshape(shape), self.biases.reshape(shape)
 
 
 def tangents(
@@ -124,17 +126,6 @@ def own_of_inputs(
     return residual_kernel(weights, biases, averages)
 
 
-def own_of_pairs(
-    network: LayeredNetwork, trained: Trained, K: np.ndarray, kernel: np.ndarray, pairs: Pairs
-) -> np.ndarray:
-    """D^(l) of pairs of inputs, shape (L + 2, ..., number of pairs)."""
-    weights, biases = trained.shaped(1, K.ndim - 2)
-    first, second = pairs
-    moment = network_functions(network).covariance
-    averages = moment(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
-    return residual_kernel(weights, biases, np.concatenate([kernel[:1], averages]))
-
-
 def output_tangents(
     network: LayeredNetwork,
     trained: Trained,
@@ -174,8 +165,3 @@ def output_tangents(
         return layer.kernel, np.where(identical(K[0], K0, pairs), theta[..., pairs[0]], tangent)
 
     return by_tiles(through, K, K0, pairs)
-
-
-def _shaped(values: np.ndarray, trailing: int, batch: int) -> np.ndarray:
-    new = (1,) * (batch - (values.ndim - 1))
-    return values.reshape(values.shape[:1] + new + values.shape[1:] + (1,) * trailing)

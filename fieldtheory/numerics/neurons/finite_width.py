@@ -21,7 +21,7 @@ from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import ratio, require_finite
+from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series, spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import (
@@ -31,7 +31,6 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     first_order,
     second_order,
 )
-from fieldtheory.numerics.neurons.layer_covariances import connected_squares, sums_of_squares
 from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.theory.elementary_averages import X
@@ -44,6 +43,8 @@ _ACCEPTABLE = 0.05
 _NATURAL = 1e-5
 # φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of this.
 _CONSTANT = 1e-6
+# Layers whose factors are multiplied before they multiply the densities of earlier ones.
+_LAYERS = 16
 
 
 class Neurons(NamedTuple):
@@ -211,6 +212,51 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
     return squares
 
 
+def connected_squares(layers: Layers) -> np.ndarray:
+    """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
+
+    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where P_0ᵀ is a
+    product with factors, those of a few layers are multiplied first.
+    """
+    layers = list(layers)
+    squares, earlier, start = np.zeros((len(layers), len(layers))), np.zeros((0, 0)), 0
+    for l, (D, step) in enumerate(layers):
+        if l == start:
+            # The densities of the layers from there on, and what averages D of them.
+            recent, averaging = np.empty((2, _LAYERS, len(D.density)))
+            factors = np.ones(len(D.density))
+        last = l - start + 1
+        recent[last - 1], averaging[last - 1] = D.density, D.averaging * factors
+        squares[l, start : l + 1] = recent[:last] @ D.averaging
+        # Products on nodes beyond the highest order belong to the square, too.
+        squares[l, l] = D.square
+        if step is not None and step.factors is not None and last < _LAYERS:
+            factors *= step.factors
+            recent[:last] *= step.factors
+            continue
+        if start:
+            squares[start : l + 1, :start] = averaging[:last] @ earlier.T
+        if step is not None:
+            densities = [earlier * factors, recent[:last]] if start else [recent[:last]]
+            earlier = step.to_next(0, np.concatenate(densities).T).T
+            start = l + 1
+    return squares + np.tril(squares, -1).T
+
+
+def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:
+    """Σ_{k<=l} w_k ⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1,), in O(L)."""
+    sums, total = [], None
+    for (D, step), weight in zip(layers, weights, strict=True):
+        sums.append(weight * D.square)
+        if total is not None:
+            sums[-1] += D.averaging @ total
+        added = weight * D.density
+        total = added if total is None else total + added
+        if step is not None:
+            total = step.to_next(0, total)
+    return np.array(sums)
+
+
 def at_second_order(
     network: LayeredNetwork,
     layers: LayerCoefficients,
@@ -251,37 +297,6 @@ def at_second_order(
     result, errors, what = neurons.compared(second_order, scales, 3)
     allowed = max(tolerance(), SETTINGS.second_order)
     return result, tuple(_failure(what, row, allowed) for row in errors)
-
-
-def resummed(
-    C: np.ndarray, shift: np.ndarray, variance: np.ndarray, shift_2: np.ndarray, more: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N².
-
-        ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
-
-    with m and v the terms of (⟨C⟩ − C*)/C* and Var C/C*².
-
-    Parameters
-    ----------
-    C, shift, variance, shift_2, more : ndarray, shape (L + 2,)
-        C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
-
-    Raises
-    ------
-    OverflowError
-        If a moment exceeds the range of float64.
-    """
-    m1, m2, v1, v2 = (
-        ratio(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
-    )
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = C * np.exp(m1 + m2 - m1**2 / 2)
-        spread = mean**2 * np.expm1(v1 + v2 - 2 * m1 * v1 - v1**2 / 2)
-    for name, values in (("resummed_mean", mean), ("resummed_variance", spread)):
-        for layer, value in enumerate(values):
-            require_finite(name, value, layer)
-    return mean, spread
 
 
 def _failure(what: str, errors: np.ndarray, allowed: float) -> str:

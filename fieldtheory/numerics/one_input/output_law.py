@@ -63,6 +63,29 @@ class OutputMoments(NamedTuple):
     mean: float = 0.0
     spread: float = 0.0
 
+    @classmethod
+    def of(cls, solution: Any, floor: float) -> OutputMoments:
+        """Those of the output of a `Solution` of one input, to its order."""
+        C = float(solution.residual_kernels[-1])
+        if C == 0:
+            raise ValueError("the output vanishes: it has no density")
+        first = cls(C, floor, float(solution.mean_shift[-1]), float(solution.G11[-1, -1]))
+        if solution.order == 1:
+            return first
+        try:
+            mean, spread = solution.resummed_mean[-1], solution.resummed_variance[-1]
+        except OverflowError:
+            # No law has them; the expansion of the density does without.
+            mean = spread = np.inf
+        return first._replace(
+            order=2,
+            shift_2=float(solution.mean_shift_2[-1]),
+            variance_2=float(solution.variance_2[-1]),
+            third_cumulant=float(solution.third_cumulant[-1]),
+            mean=float(mean),
+            spread=float(spread),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class OutputLaw(ABC):

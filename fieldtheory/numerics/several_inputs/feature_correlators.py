@@ -1,38 +1,34 @@
 """Connected correlators ⟨g_αβ^(k) ; g_γδ^(l)⟩ of g_αβ = φ(h_α)φ(h_β) in all layers.
 
-Those of φ that is a line on either side of zero are in `piecewise_linear`; of other φ, between
-different layers, Mehler's formula in the Hermite coefficients of both pairs: orders n
+Those of φ that is a line on either side of zero are closed forms, see `piecewise_linear`. Those of
+other φ are series in the Hermite coefficients of both pairs, by Mehler's formula: orders n
 contribute sⁿ, with s < 1 the largest correlation of their signals, whatever kinks φ has. Within a
-layer, where pairs that share an input would have s = 1, the average ⟨φ_αφ_βφ_γφ_δ⟩ of two
-different inputs is one over two variables, and that of more is split into the two pairs that
-correlate least.
+layer, where pairs that share an input would have s = 1, averages of two different inputs are exact,
+see `four_signals`, and those of more are split into the two pairs that correlate least. Where the
+series of φ with kinks take too long or leave too much, `sampled_paths` are averaged instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature import products
-from fieldtheory.averages.quadrature.one_variable import Coefficients
-from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs import piecewise_linear
+from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.symmetric_powers import (
     applied,
     packed_size,
     singular_values,
 )
+from fieldtheory.numerics.symmetric_matrices import positions
 
 # Powers of correlations, relative to the error, that are left out.
 _SHARE = 1e-2
@@ -139,7 +135,7 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
     if signals.smooth or jumps or len(signals.functions) > 1:
         return series
     values, left_out = series.values.copy(), np.abs(series.left_out)
-    averages, mean = dict[tuple[tuple[int, int], ...], float](), means(signals)
+    averages, mean = dict[tuple[tuple[int, int], ...], float | None](), means(signals)
     pairs = np.transpose(signals.pairs).tolist()
     order = np.argsort(-left_out, axis=None)
     order = order[left_out.ravel()[order] > SETTINGS.three_signals_missed * np.abs(values).max()]
@@ -149,25 +145,12 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
         key = tuple(sorted(four))
         if len(set(four)) < 4 and (key in averages or len(averages) < SETTINGS.three_signals_count):
             if key not in averages:
-                averages[key] = _on_panels(signals, key)
+                averages[key] = of_three(signals, key)
                 routes.record(routes.THREE, 1)
-            if not np.isnan(averages[key]):
-                values[place] = averages[key] - mean[k, row] * mean[l, column]
+            if (average := averages[key]) is not None:
+                values[place] = average - mean[k, row] * mean[l, column]
                 left_out[place] = 0.0
     return series._replace(values=values, left_out=left_out)
-
-
-def _on_panels(signals: Signals, members: tuple[tuple[int, int], ...]) -> float:
-    """⟨φφφφ⟩ of four signals (layer, input), some of which are the same; NaN of singular ones."""
-    (psi,), different = signals.functions, sorted(set(members))
-    l, inputs = np.array(different).T
-    lower = np.minimum(l[:, None], l)
-    K = signals.K[lower, inputs[:, None], inputs] * signals.passed[np.maximum(l[:, None], l), lower]
-    powers = [_power(psi, members.count(each)) for each in different]
-    try:
-        return products.average(powers, K, SETTINGS.three_signals)
-    except QuadratureError:
-        return np.nan
 
 
 def _widest_layers(signals: Signals) -> Signals:
@@ -286,102 +269,21 @@ def _within_layers(
     signals: Signals, f: np.ndarray, values: np.ndarray, left: np.ndarray, count: int
 ) -> None:
     """Correlators of a layer with itself, in place."""
-    (four, which), p = _four_inputs(signals), f.shape[1]
-    fourth, exact = _of_two_inputs(signals, four), means(signals)
-    remainders = np.zeros_like(fourth)
-    for k in range(len(f)):
-        (some,) = np.nonzero(np.isnan(fourth[k]))
+    own, mean = WithinLayers.of(signals), means(signals)
+    for k, fourth in enumerate(own.averages):
+        remainders, some = np.zeros_like(fourth), np.flatnonzero(~own.exact[k])
         if len(some):
-            fourth[k, some], remainders[k, some] = _split(
-                signals, f[k], exact[k], k, four[:, some], count
-            )
-        mean = exact[k]
-        values[k, :, k] = fourth[k, which].reshape(p, p) - np.outer(mean, mean)
-        left[k, :, k] = remainders[k, which].reshape(p, p)
-
-
-def _four_inputs(signals: Signals) -> tuple[np.ndarray, np.ndarray]:
-    """Different sorted inputs (4, m) of two pairs, and which of them every two pairs have."""
-    alpha, beta = signals.pairs
-    rows, columns = np.indices((len(alpha),) * 2).reshape(2, -1)
-    four = np.sort(np.stack([alpha[rows], beta[rows], alpha[columns], beta[columns]]), axis=0)
-    four, which = np.unique(four, axis=1, return_inverse=True)
-    return four, which
-
-
-def exact_within_layers(signals: Signals) -> np.ndarray:
-    """Correlators of a layer with itself that are of two inputs, else NaN, (L + 1, p, p)."""
-    (four, which), mean = _four_inputs(signals), means(signals)
-    if len(signals.functions) > 1:
-        return np.full((*mean.shape, mean.shape[1]), np.nan)
-    fourth = _of_two_inputs(signals, four)[:, which].reshape(*mean.shape, -1)
-    return np.asarray(fourth - mean[:, :, None] * mean[:, None])
-
-
-def _of_two_inputs(signals: Signals, four: np.ndarray) -> np.ndarray:
-    """⟨φφφφ⟩ of sorted inputs (4, m) of which at most two differ, shape (L + 1, m); else NaN."""
-    (psi,) = signals.functions
-    moments = np.full((len(signals.K), four.shape[1]), np.nan)
-    one, other = four[0], four[3]
-    times = np.count_nonzero(four == one, axis=0)
-    own = np.diagonal(signals.K, axis1=1, axis2=2)
-    a, b, t = own[:, one], own[:, other], signals.K[:, one, other]
-    two = np.all((four == one) | (four == other), axis=0)
-    for power in range(1, 5):
-        some = (times == power) & two & (a > 0) & (b > 0)
-        if not some.any():
-            continue
-        if power == 4:
-            moments[some] = _coefficients(psi.square, 4)(a[some])[0][:, -1]
-            continue
-        averages = _of_powers(psi, power, 4 - power)
-        moments[some] = averages(a[some], b[some], t[some], SETTINGS.pair_correlators / 10)[0].value
-    return moments
-
-
-def means(signals: Signals) -> np.ndarray:
-    """⟨g_αβ⟩ in all layers, shape (L + 1, p)."""
-    alpha, beta = signals.pairs
-    own = np.diagonal(signals.K, axis1=1, axis2=2)
-    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
-    total = np.zeros(a.shape)
-    for psi in signals.functions:
-        values = _coefficients(psi, 4)(own.ravel())[0].reshape(*own.shape, -1)
-        nonzero = (a > 0) & (b > 0)
-        # A signal that vanishes has the mean φ(0), one of a pair or both.
-        some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
-        averages = _of_powers(psi, 1, 1)
-        some[nonzero] = averages(
-            a[nonzero], b[nonzero], t[nonzero], SETTINGS.pair_correlators / 10
-        )[0].value
-        total += some
-    return total
-
-
-# Tables that are kept.
-_coefficients = lru_cache(maxsize=64)(Coefficients)
-
-
-@lru_cache(maxsize=64)
-def _of_powers(psi: Function, one: int, other: int) -> PairAverages:
-    """⟨ψⁿ(x)ψᵐ(y)⟩."""
-    powers = (_power(psi, one), _power(psi, other) if one != other else None)
-    return PairAverages(*powers, slopes=False)
-
-
-def _power(function: Function, power: int) -> Function:
-    if power == 1:
-        return function
-    return Function(lambda h: function.value(h) ** power, None, tuple(function.kinks))
+            parts = f[k], mean[k], k, own.four[:, some]
+            fourth[some], remainders[some] = _split(signals, *parts, count)
+        values[k, :, k] = fourth[own.which] - np.outer(mean[k], mean[k])
+        left[k, :, k] = remainders[own.which]
 
 
 def _split(
     signals: Signals, f: np.ndarray, mean: np.ndarray, k: int, four: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨φφφφ⟩ of inputs (4, m) by the two pairs that correlate least, and what is left out."""
-    inputs = signals.K.shape[-1]
-    place = np.zeros((inputs, inputs), dtype=int)
-    place[signals.pairs] = np.arange(len(signals.pairs[0]))
+    place = positions(len(signals.pairs[0]))
     splits = np.array(
         [[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS]
     )

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import accumulate, add_skip
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 
@@ -93,14 +93,6 @@ def traced_back(skips: np.ndarray, gains: PairGains, weights: np.ndarray, m: int
     return rows
 
 
-def accumulated(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Σ_m A²_lm rows_m for the hidden layers, shape (L + 1, p, ...)."""
-    sums = np.array(rows[: len(skips) - 1], dtype=float)
-    for l in range(1, len(sums)):
-        sums[l] = add_skip(skips[l], sums[l - 1], sums[l])
-    return sums
-
-
 def weighted(layers: LayerCoefficients, correlators: np.ndarray) -> np.ndarray:
     """S22/N = a_k a_l ⟨g(h_α, h_β)^(k-1) ; g(h_γ, h_δ)^(l-1)⟩ from (..., L + 1, p, L + 1, p)."""
     size, p = correlators.shape[-2:]
@@ -123,8 +115,8 @@ def kernel_covariance(
 def accumulated_covariance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
     """Cov(K_αβ^(l), K_γδ^(l)) of the hidden layers, shape (L + 1, p, p)."""
     skips = layers.skips
-    half = accumulated(skips, np.transpose(G11, (0, 2, 1, 3)))
-    both = accumulated(skips, np.transpose(half, (2, 3, 0, 1)))
+    half = accumulate(skips, np.transpose(G11, (0, 2, 1, 3))[:-1])
+    both = accumulate(skips, np.transpose(half, (2, 3, 0, 1))[:-1])
     return np.einsum("lplq->lqp", both)
 
 
@@ -138,18 +130,12 @@ def covariance_with_neurons(
     size = len(signals.K)
     first, second = signals.pairs
     p = len(first)
-    own, others, alpha, beta = gains.places
     covariances = np.empty((size, p, p))
     for l in range(size):
         rows = np.zeros((size + 1, p, p))
         for m in range(1, l + 1):
             X = signals.K[m - 1] * signals.passed[l, m - 1]
             x, y = X[:, first], X[:, second]
-            own_terms = 2 * x * y
-            rows[m, own] = gains.own[m][:, None] * own_terms
-            crossed = x[alpha] * y[beta] + x[beta] * y[alpha]
-            rows[m, others] = gains.pair[m][:, None] * crossed
-            rows[m, others] += gains.first[m][:, None] * own_terms[alpha]
-            rows[m, others] += gains.second[m][:, None] * own_terms[beta]
-        covariances[l] = accumulated(layers.skips, propagated(layers.skips, gains, rows))[l]
+            rows[m] = gains.kernel_change(m, x[first] * y[second] + x[second] * y[first])
+        covariances[l] = accumulate(layers.skips, propagated(layers.skips, gains, rows))[l]
     return covariances

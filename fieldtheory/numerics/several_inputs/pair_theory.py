@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,23 +15,91 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width import vanishing_variances
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
+from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
+from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs import pair_fluctuations
-from fieldtheory.numerics.several_inputs.collinear_inputs import Collinear
 from fieldtheory.numerics.several_inputs.feature_correlators import (
     Truncated,
     allowed_error,
     correlators,
     correlators_by_kernels,
 )
+from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
-from fieldtheory.numerics.several_inputs.pair_shift import shift_of_covariances
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
+from fieldtheory.numerics.symmetric_matrices import positions, unpacked
 
 # Arrays of the size of G11 that are held at once.
 _COPIES = 6
+# Differences of kernels, relative to them, from which on inputs differ: results change by as much,
+# and rounding of those of nearly collinear inputs is divided by the root of it.
+_ROUNDING = 1e-10
+
+
+class Collinear(NamedTuple):
+    """Inputs whose signals are one up to a factor in all layers: h_β = λ h_α.
+
+    They have λ² = K_ββ/K_αα and K_αβ = λ K_αα to rounding, and φ(h_β) = μ φ(h_α): identical inputs
+    of every φ, opposite ones of odd and even φ, and inputs with different norms of φ that is
+    homogeneous of degree one, which has λ = μ or, if it is even, μ = |λ|. Their fluctuations are
+    those of one.
+
+    Parameters
+    ----------
+    kept : ndarray of int
+        The first of every set of collinear inputs.
+    of : ndarray of int, shape (P,)
+        The place of each input's first one among these.
+    factors : ndarray, shape (P,)
+        μ.
+    """
+
+    kept: np.ndarray
+    of: np.ndarray
+    factors: np.ndarray
+
+    @classmethod
+    def among(cls, signals: Signals) -> Collinear:
+        """Those of a network."""
+        inputs = signals.K.shape[-1]
+        factors = np.zeros((inputs, inputs))
+        for alpha in range(inputs):
+            for beta in range(alpha, inputs):
+                factors[alpha, beta] = _factor(signals, alpha, beta)
+        first = np.argmax(factors != 0, axis=0)
+        kept, of = np.unique(first, return_inverse=True)
+        return cls(kept, of, factors[first, np.arange(inputs)])
+
+    def of_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The place of every pair's among those of the kept inputs, and the product of factors."""
+        alpha, beta = np.triu_indices(len(self.of))
+        place = positions(len(self.kept) * (len(self.kept) + 1) // 2)
+        return place[self.of[alpha], self.of[beta]], self.factors[alpha] * self.factors[beta]
+
+
+def _factor(signals: Signals, alpha: int, beta: int) -> float:
+    """μ of two inputs, 0 if they are not collinear."""
+    if alpha == beta:
+        return 1.0
+    x, y, xy = signals.K[:, alpha, alpha], signals.K[:, beta, beta], signals.K[:, alpha, beta]
+    if not (x.all() and y.all()):
+        return float(np.array_equal(x, y) and np.array_equal(x, xy))
+    ratio = float(np.sqrt(y[0] / x[0]))
+    if (np.abs(np.sqrt(y / x) - ratio) > _ROUNDING * ratio).any():
+        return 0.0
+    if (np.abs(np.abs(xy) - ratio * x) > _ROUNDING * ratio * x).any():
+        return 0.0
+    if abs(ratio - 1) > _ROUNDING and not all(map(lines_of, signals.functions)):
+        return 0.0
+    if (xy > 0).all():
+        return ratio
+    parity = {psi.parity for psi in signals.functions}
+    if parity == {1}:
+        return ratio
+    return -ratio if parity == {-1} and (xy < 0).all() else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +170,10 @@ class PairTheory:
         return self._with_collinear(_error(self.distinct.covariances)) / self.width
 
     @property
-    def kernel_covariance(self) -> np.ndarray:
-        """Cov(K_αβ^(l), K_γδ^(l)), shape (L + 1, p, p)."""
-        return self._with_collinear(self.distinct.kernel_covariances[0]) / self.width
+    def kernel_variance(self) -> np.ndarray:
+        """Var K_αβ^(l), shape (L + 1, P, P)."""
+        covariance = self._with_collinear(self.distinct.kernel_covariances[0])
+        return unpacked(np.diagonal(covariance, axis1=1, axis2=2), True) / self.width
 
     @property
     def four_point(self) -> np.ndarray:
@@ -122,7 +192,7 @@ class PairTheory:
         return self._with_collinear(_error(self.distinct.kernel_covariances))
 
     def shift(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """N (⟨C⟩ − C*) of all pairs from that of single inputs, and its error, (L + 2, p)."""
+        """⟨C⟩ − C* of all pairs from N times that of inputs, and its error, (L + 2, P, P)."""
         theory, kept = self.distinct, self.collinear.kept
         at, others, *_ = theory.gains.places
         shifts = np.zeros((2, len(own), len(at) + len(others)))
@@ -143,7 +213,8 @@ class PairTheory:
             shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
             shifts[0][:, others], shifts[1][:, others] = shift[0], _error(shift)
         place, factor = self.collinear.of_pairs()
-        return shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
+        shift, error = shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
+        return unpacked(shift, True) / self.width, unpacked(error, True) / self.width
 
     @cached_property
     def series(self) -> Truncated | None:
@@ -220,3 +291,85 @@ class PairTheory:
 def _error(estimate: np.ndarray) -> np.ndarray:
     """The standard error of values with deviations (n, ...)."""
     return np.asarray(np.sqrt((estimate[1:] ** 2).sum(axis=0)))
+
+
+def shift_of_covariances(
+    layers: LayerCoefficients,
+    gains: PairGains,
+    signals: Signals,
+    variances: np.ndarray,
+    slopes: Truncated,
+    own_shift: np.ndarray,
+) -> np.ndarray:
+    """The estimate of N (⟨C⟩ − C*) of the covariances α < β: one loop.
+
+    N (⟨C⟩ − C*)^(m) = a_m Σ_e ⟨∂_e g⟩ N (⟨K_e⟩ − K_e*)^(m-1)
+                       + (a_m/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e')^(m-1)
+                       + a_m Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k)
+
+    with the entries e, e' = (αα), (ββ), (αβ) on which ⟨g(h_α, h_β)⟩ depends, ∂_αα = ∂_x²/2 and
+    ∂_αβ = ∂_x ∂_y by Price's theorem. The last term is a neuron that moves the kernels of later
+    layers and responds to them. A covariance is shifted as if its two inputs were alone.
+
+    Parameters
+    ----------
+    layers : LayerCoefficients
+    gains : PairGains
+    signals : Signals
+    variances : ndarray, shape (n, L + 1, 3, 3, P(P−1)/2)
+        N Cov(K_e, K_e') of the hidden layers.
+    slopes : Truncated
+        ⟨∂_e g^(l) ; g_e'^(k)⟩ of `correlators_by_kernels`.
+    own_shift : ndarray, shape (L + 2, P)
+        N (⟨C⟩ − C*) of the variances.
+
+    Returns
+    -------
+    ndarray, shape (n + 1, L + 2, P(P−1)/2)
+        The values, and independent deviations.
+    """
+    _, others, alpha, beta = gains.places
+    a = layers.weights.reshape(len(own_shift), -1)[:, :1]
+    sources = np.zeros((len(variances) + 1, len(a), len(others)))
+    # Kernels of layers that nothing was added to do not fluctuate.
+    used = np.abs(variances[0]).max(axis=(1, 2)) > 0
+    curvature = curvatures(signals, others, used)
+    sources[:-1, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2
+    by_neurons = np.stack([slopes.values, slopes.left_out])
+    sources[[0, -1], 1:] += _of_neurons(a, layers, gains, by_neurons)
+    sources *= a
+    shift = np.zeros_like(sources)
+    kernel, own = np.zeros_like(sources[:, 0]), np.zeros_like(own_shift[0])
+    for m in range(1, len(a)):
+        change = gains.pair[m] * kernel
+        change[0] += gains.first[m] * own[alpha] + gains.second[m] * own[beta]
+        shift[:, m] = sources[:, m] + change
+        kernel = add_skip(layers.skips[m], kernel, shift[:, m])
+        own = add_skip(layers.skips[m], own, own_shift[m])
+    return shift
+
+
+def _of_neurons(
+    a: np.ndarray, layers: LayerCoefficients, gains: PairGains, slopes: np.ndarray
+) -> np.ndarray:
+    """Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k), (2, L + 1, pairs)."""
+    _, others, alpha, beta = gains.places
+    size = len(a) - 1
+    shift = np.zeros((2, size, len(others)))
+    for k in range(1, size):
+        # Of layer k to unit sources there, entry by source by pair.
+        response = np.repeat(np.eye(3)[:, :, None], len(others), axis=2)
+        for m in range(k + 1, size + 1):
+            shift[:, m - 1] += a[k] * np.einsum("nefp,efp->np", slopes[:, k - 1, m - 1], response)
+            if m < size:
+                changes = np.stack(
+                    [
+                        gains.own[m][alpha] * response[0],
+                        gains.own[m][beta] * response[1],
+                        gains.pair[m] * response[2]
+                        + gains.first[m] * response[0]
+                        + gains.second[m] * response[1],
+                    ]
+                )
+                response = add_skip(layers.skips[m], response, changes)
+    return shift

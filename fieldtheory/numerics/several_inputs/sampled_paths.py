@@ -20,10 +20,7 @@ from scipy.special import ndtri
 from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
-from fieldtheory.numerics.several_inputs.feature_correlators import (
-    exact_within_layers,
-    means,
-)
+from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_size
@@ -123,10 +120,12 @@ def sampled_sources(
     spread = (products - mean) / np.sqrt(REPLICATES * (REPLICATES - 1))
     stack = np.concatenate([mean[None] + remainder.low_orders().reshape(mean.shape), spread])
     stack = stack.reshape(-1, size, p, size, p)
-    for l, exact in enumerate(exact_within_layers(signals)):
-        is_exact = ~np.isnan(exact)
-        stack[:, l, :, l][:, is_exact] = 0.0
-        stack[0, l, :, l][is_exact] = remainder.a[l] ** 2 * exact[is_exact]
+    own, mean = WithinLayers.of(signals), remainder.means
+    for l, weight in enumerate(remainder.a):
+        exact = own.exact[l, own.which]
+        fourth = own.averages[l, own.which] - np.outer(mean[l], mean[l])
+        stack[:, l, :, l][:, exact] = 0.0
+        stack[0, l, :, l][exact] = weight**2 * fourth[exact]
     S22 = np.zeros((len(stack), size + 1, p, size + 1, p))
     S22[:, 1:, :, 1:] = stack
     return S22

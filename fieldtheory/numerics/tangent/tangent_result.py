@@ -10,47 +10,31 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
-from fieldtheory.numerics.fields import Field, table
+from fieldtheory.numerics.fields import fields_of, table
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled
-from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory, stays_in_float64
+from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.infinite_width.tangents import Trained
-from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.tangent.parametrizations import rates, require_split, trained
-from fieldtheory.numerics.tangent.tangent_theory import TangentTheory
+from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
 from fieldtheory.theory.tangent_kernel import checked_parametrization
 
-
-def _of_rates(name: str, kind: str) -> Field:
-    return Field(
-        name=name,
-        symbol=rf"\eta_{{{kind[0]}}}^{{(l)}}",
-        long_name=f"learning rates of the {kind}",
-        dims=("layer",),
-        of_inputs=(),
-        batches=False,
-        written="always",
-    )
-
-
-FIELDS = table(
-    _of_rates("weight_rates", "weights"),
-    _of_rates("bias_rates", "biases"),
-    replace(OF_SOLUTION["tangent_kernels"], written="always", column="Theta"),
-    *(
-        OF_SOLUTION[name]
-        for name in ("output_tangent_kernel", "log_tangent_kernels", "tangent_signs")
-    ),
+_RATES = fields_of(
+    r"""
+    weight_rates | layer | \eta_{w}^{(l)} | learning rates of the weights | one_network of_none
+    bias_rates | layer | \eta_{b}^{(l)} | learning rates of the biases | one_network of_none
+    """
 )
+_KERNELS = ("tangent_kernels", "output_tangent_kernel", "log_tangent_kernels", "tangent_signs")
+FIELDS = _RATES | {name: OF_SOLUTION[name] for name in _KERNELS}
+FIELDS |= table(replace(FIELDS["tangent_kernels"], written="always", column="Theta"))
 
 
 @dataclass(frozen=True, eq=False)
-class TangentKernels(Result):
+class TangentKernels(WithTangents):
     """The tangent kernel of a wide network of which one says what is trained, and how fast.
 
     Fields are computed when first asked for, with L the depth, P the number of inputs and ``...``
@@ -89,30 +73,6 @@ class TangentKernels(Result):
     parametrization: str = "ntk"
     rtol: float = DEFAULT_TOLERANCE
 
-    @cached_property
-    def tangent_kernels(self) -> np.ndarray:
-        """Θ^(l)."""
-        with relative_tolerance(self.rtol):
-            return self._theory.layers()
-
-    @cached_property
-    def output_tangent_kernel(self) -> np.ndarray:
-        """Θ^(L+1)."""
-        if "tangent_kernels" in vars(self):
-            return self._theory.mean_field.at_output(self.tangent_kernels)
-        with relative_tolerance(self.rtol):
-            return self._theory.output()
-
-    @cached_property
-    def log_tangent_kernels(self) -> np.ndarray:
-        """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
-        return self._scaled.log
-
-    @cached_property
-    def tangent_signs(self) -> np.ndarray:
-        """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
-        return np.sign(self._scaled.mantissa)
-
     def __repr__(self) -> str:
         return (
             f"TangentKernels(depth={self.network.depth}, "
@@ -121,16 +81,9 @@ class TangentKernels(Result):
         )
 
     @cached_property
-    def _theory(self) -> TangentTheory:
+    def _tangents(self) -> TangentTheory:
         field = MeanField(self.network, self.input_kernel)
         return TangentTheory(field, ScaledTheory(field), self._trained)
-
-    @cached_property
-    def _scaled(self) -> Scaled:
-        field = self._theory.mean_field
-        with relative_tolerance(self.rtol):
-            stay = stays_in_float64(lambda: field.kernels, field.layer_axis)
-            return self._theory.scaled(stay)
 
     @property
     def _trained(self) -> Trained | None:

@@ -14,7 +14,7 @@ from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.comparison.measured import extrapolation_weights
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.numerics import solution as numbers
+from fieldtheory.numerics import result as numbers
 from fieldtheory.numerics.fields import FIELDS, Field
 from tests.examples import K0_PAIR, network
 from tests.montecarlo.statistics_of_draws import mistaken

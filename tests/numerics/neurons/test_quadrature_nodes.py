@@ -8,9 +8,8 @@ from mpmath import mp
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.neurons.finite_width import Neurons
+from fieldtheory.numerics.neurons.finite_width import Neurons, connected_squares
 from fieldtheory.numerics.neurons.interacting_neurons import second_order
-from fieldtheory.numerics.neurons.layer_covariances import connected_squares
 from tests.numerics.neurons.test_finite_width import (
     assert_agrees_with_neurons,
     coefficients,

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import fieldtheory as ft
-from fieldtheory.numerics.neurons.finite_width import resummed
+from fieldtheory.numerics.one_input.one_theory import resummed
 from fieldtheory.numerics.one_input.output_law import (
     OutputMoments,
     edgeworth,

@@ -1,0 +1,456 @@
+"""The result of `solve` in float64."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork, input_width
+from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.infinite_width import scaled_theory
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
+from fieldtheory.numerics.one_input.one_theory import OneTheory
+from fieldtheory.numerics.one_input.output_law import (
+    OutputLaw,
+    OutputMoments,
+    edgeworth,
+    nearest_mixture,
+)
+from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.response_theory import ResponseTheory
+from fieldtheory.numerics.result import field
+from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
+from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
+from fieldtheory.numerics.validity import LARGE, warn_if_not_small, warn_of_left_out
+
+# Fluctuations of kernels, relative to their mean, from which on the next order shows whether the
+# expansion holds, up to those where it does not.
+_DOUBTFUL = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(WithTangents):
+    """The theory of one network in numbers; every field is computed when first asked for.
+
+    With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
+    ``skip_scale`` and K0:
+
+    =====================  ================================  =====================================
+    field                  shape                             meaning
+    =====================  ================================  =====================================
+    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
+    kernels                the same                          K^(l), last entry the output kernel
+    residual_response      (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
+    response               the same                          χ^(l) = ∂K^(l)/∂K^(0)
+    output_kernel          (...) or (..., P, P)              K^(L+1)
+    output_response        the same                          χ^out
+    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
+    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    log_kernels            (..., L+2) or (..., L+2, P, P)    ln|K^(l)|, whatever its size
+    log_response           (..., L+1) or (..., L+1, P, P)    ln|χ^(l)|, whatever its size
+    log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
+    tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
+    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
+    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
+    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    G11_error              (L+2, L+2, p, p)                  its error, several inputs
+    kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
+    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    mean_shift_error       (L+2, P, P)                       its error, several inputs
+    kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
+    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    four_point_error       (L+1, p, p)                       its error, several inputs
+    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
+    mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
+    kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
+    variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
+    third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
+    order_ratio            (L+2,) or (L+2, P)                1/N² relative to 1/N, with ``order=2``
+    resummed_mean          (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
+    resummed_variance      (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
+    =====================  ================================  =====================================
+
+    Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
+    one kernel entry alone; ``full_response`` has those to the two variances as well.
+
+    The tangent kernel Θ^(l) = Σ_θ ∂h_iα^(l)/∂θ ∂h_iβ^(l)/∂θ (SR section 5 and eq. (9)) is that of
+    all weights σ_w w_ij/√N and biases σ_b b_i, trained as the w_ij and b_i of variance one (SR;
+    Jacot et al., arXiv:1806.07572), read-in and readout among them; see `tangent_kernels` for
+    others. It needs ⟨φ'²⟩, which φ with jumps do not have.
+
+    Where inputs are identical, their covariances equal the variances to the last bit.
+    ``G11``, ``mean_shift`` and ``four_point`` of several inputs are right to
+    about 1e-9 of their natural sizes, C²/N, C/N and K²: shifts that are much smaller, as those of
+    |h| for nearly parallel inputs, have few digits or none.
+    All fluctuations contain their powers of 1/N, so that ⟨C⟩ = C* + mean_shift + mean_shift_2 and
+    Var C = diag G11 + variance_2, up to 1/N³. The four-point vertex of two neurons i ≠ j is
+    V^(l)/N = ⟨h_i² h_j²⟩ − ⟨h_i²⟩⟨h_j²⟩, of P inputs ⟨h_iα h_iβ ; h_jγ h_jδ⟩, the excess kurtosis
+    of an output ⟨y⁴⟩/⟨y²⟩² − 3.
+
+    ``log_kernels``, ``log_response`` and ``log_tangent_kernels`` are there where kernels leave the
+    range of float64, for φ that is asymptotically scale-invariant, a line on either side of zero
+    for |h| → ∞ (ReLU, leaky ReLU, GELU, swish, ELU, softplus, |h|) or bounded, see `scaled_layers`;
+    for any other φ whose kernels leave it (exp, sinh, h³) they raise OverflowError. They are −∞
+    where a kernel or response vanishes. Their absolute error is a few roundings of them, 1e-13
+    where they are 500. Logarithms of covariances lose digits where these are small against the
+    variances.
+
+    Inputs that differ from parallel or opposite ones by the rounding of K0 alone, 1 − |c| < 2e-15,
+    are parallel. ``decorrelation`` keeps its digits where it is small, to 1e-12, for ReLU, leaky
+    ReLU and |h| and, for inputs of one norm, for smooth φ; else its absolute error is 1e-15 in
+    every layer. ``response`` and ``tangent_kernels`` of ReLU, leaky ReLU and |h|, and of smooth φ,
+    are right to 1e-12 at all angles; those of other φ with kinks at the angle θ of two signals to
+    about 1e-16/θ in every layer.
+
+    ``output_kernel``, ``output_response`` and ``output_tangent_kernel`` alone take memory for a few
+    matrices (P, P) and are fast for many inputs, most of all for inputs of one norm: see
+    `pair_map`. They agree with the fields of all layers to a relative 1e-12, or to as many digits
+    as rounding leaves those.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> s = ft.solve(ft.ResidualNetwork(depth=2), 0.05)
+    >>> s.kernels.shape, s.G11.shape, bool(s.kernels[-1] == s.output_kernel)
+    ((4,), (4, 4), True)
+    """
+
+    table = FIELDS
+    settings: ClassVar = {"convention": str, "rtol": float, "order": int}
+
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    convention: str = "derivative"
+    rtol: float = DEFAULT_TOLERANCE
+    order: int = 1
+    progress: bool = False
+
+    @field
+    def residual_kernels(self) -> np.ndarray:
+        """C*^(l)."""
+        return self._mean_field.residual_kernels
+
+    @field
+    def kernels(self) -> np.ndarray:
+        """K^(l)."""
+        return self._mean_field.kernels
+
+    @field
+    def residual_response(self) -> np.ndarray:
+        """η^(l), with η^(0) = 1, or N/d_in in the convention of F25."""
+        return self._responses.residual_response
+
+    @field
+    def response(self) -> np.ndarray:
+        """χ^(l), with χ^(0) = 1, or N/d_in in the convention of F25."""
+        return self._responses.response
+
+    @field
+    def output_kernel(self) -> np.ndarray:
+        """K^(L+1)."""
+        if self._has_matrix and "kernels" in vars(self):
+            return self._mean_field.at_output(self.kernels)
+        return self._responses.output_kernel
+
+    @field
+    def output_response(self) -> np.ndarray:
+        """χ^out = ∂K^(L+1)/∂K^(0)."""
+        return self._responses.output_response
+
+    @field
+    def log_kernels(self) -> np.ndarray:
+        """ln|K^(l)|, also where K^(l) exceeds float64."""
+        if self._kernels_stay:
+            return scaled_theory.of_array(self.kernels)
+        return self._beyond.log_kernels
+
+    @field
+    def log_response(self) -> np.ndarray:
+        """ln|χ^(l)|, also where χ^(l) exceeds float64."""
+        axis = self._mean_field.layer_axis
+        if self._kernels_stay and scaled_theory.stays_in_float64(lambda: self.response, axis):
+            return scaled_theory.of_array(self.response)
+        return self._beyond.log_response - np.log(self._responses.input_width)
+
+    @field
+    def decorrelation(self) -> np.ndarray:
+        """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
+        return self._beyond.decorrelation
+
+    @field
+    def full_response(self) -> np.ndarray:
+        """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
+        return np.stack([*self._responses.by_variances, self.response], axis=-1)
+
+    @field
+    def G12(self) -> np.ndarray:
+        """⟨C^(l) C̃^(m)⟩ = Δ12^lm / N; for P inputs of the (αβ) <- (αβ) entries."""
+        return self._responses.propagator / self.network.width
+
+    @field
+    def G11(self) -> np.ndarray:
+        """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
+        if not self._has_matrix:
+            return self._one.G11
+        G11, mean = self.pair_theory.G11, self._mean_field.variances[0]
+        own = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
+        variance = own[:, self.pair_theory.gains.places[0]]
+        if _DOUBTFUL < warn_if_not_small(self.network, variance, mean) <= LARGE:
+            # The order 1/N² of one input shows how far the expansion holds.
+            widest = np.argmax(ratio(variance, mean**2)[-1])
+            with suppress(ArithmeticError):
+                _ = self._alone(int(widest)).order_ratio
+        return G11
+
+    @field
+    def G11_error(self) -> np.ndarray:
+        """Errors of G11 of several inputs, zero where it is exact.
+
+        Standard errors where correlators are averages over sampled paths of a neuron, and what is
+        about left out where their Hermite coefficients fall off too slowly, by less than 1e-4.
+        """
+        return self.pair_theory.G11_error
+
+    @field
+    def kernel_variance(self) -> np.ndarray:
+        """Var K^(l) to order 1/N."""
+        return self._fluctuations.kernel_variance
+
+    @field
+    def mean_shift(self) -> np.ndarray:
+        """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
+        return self._pair_shift[0] if self._has_matrix else self._one.mean_shift
+
+    @field
+    def mean_shift_error(self) -> np.ndarray:
+        """Errors of the mean shift of several inputs, zero where it is exact; see `G11_error`."""
+        return self._pair_shift[1]
+
+    @cached_property
+    def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.pair_theory.shift(self.shift_of_variances)
+
+    @cached_property
+    def shift_of_variances(self) -> np.ndarray:
+        """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
+        each = (self._alone(i).mean_shift for i in range(self.inputs))
+        return self.network.width * np.stack([*each], axis=-1)
+
+    @field
+    def kernel_shift(self) -> np.ndarray:
+        """⟨K^(l)⟩ − K*^(l) to order 1/N, by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
+        return accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+
+    @field
+    def four_point(self) -> np.ndarray:
+        """V^(l), from Var K^(l) and the covariances of K^(l) with what its neurons add to kernels.
+
+            V/N = Var K + 2 Σ_{k<=l} A²_lk Σ_m G12^km β_m,
+            β_m = a_m ⟨h^(l)² ; g(h^(m-1))⟩ = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))²
+
+        PDLT-B (B.26) has the terms of the last layer only.
+        """
+        return self._fluctuations.four_point
+
+    @field
+    def four_point_error(self) -> np.ndarray:
+        """Errors of the vertex of several inputs, zero where it is exact; see `G11_error`."""
+        return self.pair_theory.four_point_error
+
+    @field
+    def output_kurtosis(self) -> np.ndarray:
+        """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C/⟨C⟩² of C^(L+1), to the order of the solution.
+
+        0 where the output vanishes; of several inputs to order 1/N.
+        """
+        variance, mean = self.G11[-1, -1], self._mean_field.variances[0][-1]
+        if self._has_matrix:
+            variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
+        elif self.order == 2:
+            shift = ratio(self.mean_shift[-1], mean)
+            variance = variance + self.variance_2[-1] - 2 * variance * shift
+        return 3 * ratio(ratio(variance, mean), mean)
+
+    @field
+    def mean_shift_2(self) -> np.ndarray:
+        """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
+        return self._one.mean_shift_2
+
+    @field
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨K^(l)⟩ of order 1/N²."""
+        return accumulate(layer_coefficients(self.network).skips, self.mean_shift_2)
+
+    @field
+    def variance_2(self) -> np.ndarray:
+        """The term of Var C^(l) of order 1/N²: one loop."""
+        return self._one.variance_2
+
+    @field
+    def third_cumulant(self) -> np.ndarray:
+        """⟨(C^(l) − ⟨C^(l)⟩)³⟩ to order 1/N²."""
+        return self._one.third_cumulant
+
+    @field
+    def four_point_2(self) -> np.ndarray:
+        """The next term of the four-point vertex: N ⟨h_i² ; h_j²⟩ = four_point + four_point_2."""
+        return self._one.four_point_2
+
+    @field
+    def order_ratio(self) -> np.ndarray:
+        """By how much the terms of order 1/N² are smaller than those of order 1/N.
+
+        The larger of |variance_2|/Var C and |mean_shift_2|/(|mean_shift| + Var C/C*); of several
+        inputs that of each of them alone.
+        """
+        if not self._has_matrix:
+            return self._one.order_ratio
+        each = (self._alone(i).order_ratio for i in range(self.inputs))
+        return np.stack([*each], axis=-1)
+
+    @field
+    def resummed_mean(self) -> np.ndarray:
+        """⟨C^(l)⟩ from the expansion of its logarithm, see `resummed_variance`."""
+        return self._one.resummed[0]
+
+    @field
+    def resummed_variance(self) -> np.ndarray:
+        """Var C^(l) from the expansions of ln⟨C⟩ and ln⟨C²⟩ to order 1/N².
+
+            ln(⟨C⟩/C*) = m_1 + m_2 − m_1²/2,    ln(⟨C²⟩/⟨C⟩²) = v_1 + v_2 − 2 m_1 v_1 − v_1²/2
+
+        Layers multiply the kernels of unbounded φ, and logarithms add: for feed-forward networks
+        without bias, N = 20 and L = 8, the variance is off by −0.5 % (linear) and −4 % (ReLU) where
+        G11 + variance_2 is off by −7 % and −24 %. Bounded φ forgets, and it is no better: −1.3 %
+        and −0.3 % (± 0.4 %) for erf with N = L = 20. Neither holds where ``order_ratio`` exceeds
+        1; the variance may then be negative.
+        """
+        return self._one.resummed[1]
+
+    def output_law(self, method: str = "mixture") -> OutputLaw:
+        """The law of one output y at the width of the network, to the order of the solution.
+
+        Given the output kernel C = C^(L+1), y is Gaussian of variance C, and C fluctuates:
+        p(y) = ⟨N(y; 0, C)⟩, for one input.
+
+        Parameters
+        ----------
+        method : {"mixture", "edgeworth"}
+            "mixture": the average over a positive law of C with the mean and variance of the
+            solution: the gamma law at order 1; at order 2 the generalised gamma law, which has the
+            third cumulant as well, with `resummed_mean` and `resummed_variance`. Outside the
+            expansion, where no positive law has all of these, it is the gamma law of order 1, or,
+            if the mean to order 1/N is below the variance of the bias, that of mean C*.
+            "edgeworth": the expansion of p(y) itself in 1/N, a Gaussian with Hermite
+            polynomials, which may be negative.
+
+        Returns
+        -------
+        OutputLaw
+            With ``pdf(y)``, ``cdf(y)``, ``sf(y)`` and ``ppf(p)``; an output is beyond ±t
+            with probability ``2 * sf(t)``.
+
+        Raises
+        ------
+        ValueError
+            If the output vanishes, or there are several inputs.
+
+        Warns
+        -----
+        ValidityWarning
+            With what "mixture" leaves out, where no positive law has all moments.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> net = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.3, width=30)
+        >>> law = ft.solve(net, 0.5, order=2).output_law()
+        >>> law.ppf([0.01, 0.5, 0.99]).round(3)
+        array([-1.701,  0.   ,  1.701])
+        """
+        validation.choice("method", method, ("mixture", "edgeworth"))
+        self.require("G12", "output_law")
+        if self._has_matrix:
+            raise ValueError(
+                f"output_law is for one input, got K0 of shape {self.input_kernel.shape}: solve "
+                "with the variance of one of them"
+            )
+        moments = OutputMoments.of(self, floor=float(self._mean_field.layers.biases[-1]))
+        if method == "edgeworth":
+            return edgeworth(moments)
+        law, left_out = nearest_mixture(moments)
+        warn_of_left_out(self.network, left_out)
+        return law
+
+    def output_density(self, y: Any, method: str = "mixture") -> np.ndarray:
+        """The density of one output at y, a number or an array, see `output_law`.
+
+        Examples
+        --------
+        >>> import fieldtheory as ft
+        >>> s = ft.solve(ft.ResidualNetwork(depth=5, branch_scale=0.3, width=30), 0.5)
+        >>> s.output_density([0.0, 1.0], method="edgeworth").round(4)
+        array([0.5421, 0.214 ])
+        """
+        return self.output_law(method).pdf(y)
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"Solution(depth={net.depth}, activation={net.activation.name}, "
+            f"inputs={self.inputs}, width={net.width})"
+        )
+
+    def _has_order(self, field: Field) -> bool:
+        return field.loops <= self.order
+
+    def _is_defined(self, field: Field) -> bool:
+        return self._has_order(field) and super()._is_defined(field)
+
+    @cached_property
+    def pair_theory(self) -> PairTheory:
+        """Theory of the fluctuations of several inputs."""
+        return PairTheory.of(self._mean_field, self.residual_kernels, self.kernels, self.progress)
+
+    @cached_property
+    def _mean_field(self) -> MeanField:
+        return MeanField(self.network, self.input_kernel)
+
+    @cached_property
+    def _responses(self) -> ResponseTheory:
+        return ResponseTheory(self._mean_field, input_width(self.network, self.convention))
+
+    @cached_property
+    def _beyond(self) -> ScaledTheory:
+        return ScaledTheory(self._mean_field)
+
+    @cached_property
+    def _kernels_stay(self) -> bool:
+        return scaled_theory.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
+
+    @cached_property
+    def _tangents(self) -> TangentTheory:
+        return TangentTheory(self._mean_field, self._beyond)
+
+    @cached_property
+    def _one(self) -> OneTheory:
+        return OneTheory(self._mean_field)
+
+    @property
+    def _fluctuations(self) -> OneTheory | PairTheory:
+        return self.pair_theory if self._has_matrix else self._one
+
+    def _alone(self, i: int) -> OneTheory:
+        """Input i of several."""
+        return OneTheory(MeanField(self.network, self.input_kernel[i, i]))
