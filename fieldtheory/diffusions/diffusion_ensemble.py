@@ -105,8 +105,7 @@ class DiffusionEnsemble(DiffusionResult):
         Returns
         -------
         OutputDistances
-            For every input the test of Kolmogorov and Smirnov, and deviations of means,
-            covariances and kurtosis in standard errors; it prints as a table.
+            Of the test of Kolmogorov and Smirnov, for every input.
 
         Raises
         ------
@@ -134,7 +133,7 @@ class DiffusionEnsemble(DiffusionResult):
             horizon = self.network.horizon
             raise ValueError(f"other must have horizon={horizon}, got {other.network.horizon}")
         if isinstance(other, DiffusionEnsemble):
-            return distances(self.outputs, other.outputs, repr(other))
+            return distances(self.outputs, other.outputs)
         if self.network.parameter_law is not None:
             raise ValueError(
                 "other must be a DiffusionEnsemble for networks with a parameter_law, whose "
@@ -143,7 +142,7 @@ class DiffusionEnsemble(DiffusionResult):
         # The mean of the first neuron, not that of all.
         start = input_layer(self.network, self.inputs)
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
-        return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]), repr(other))
+        return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]))
 
     def plot(self) -> Any:
         """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
