@@ -24,7 +24,7 @@ from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
-from fieldtheory.theory.diffusion_limit.wide_diffusion import WideRates, wide_rates
+from fieldtheory.theory.diffusion_limit.wide_closed_forms import WideRates, wide_rates
 from fieldtheory.theory.elementary_averages import K_XX
 
 

@@ -15,7 +15,7 @@ from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.evaluation import with_activation
-from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     A,

@@ -31,12 +31,11 @@ from fieldtheory.theory.formulas import (
 )
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.layer_by_layer import EXPLICIT
+from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
-from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
-from fieldtheory.theory.symbolic_layers import Layers
-from fieldtheory.theory.typesetting.f25_notation import in_letters_of_paper
-from fieldtheory.theory.typesetting.symbol_table import Symbols
+from fieldtheory.theory.scales import Layers, Scales, chosen_scales, require_scales
+from fieldtheory.theory.typesetting.latex import in_letters_of_paper
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")

@@ -27,6 +27,7 @@ from fieldtheory.theory.definitions import (
     pair_signals,
 )
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.notation import meanings
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -46,7 +47,6 @@ from fieldtheory.theory.typesetting.layer_quantities import (
     layer_indices,
 )
 from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
-from fieldtheory.theory.typesetting.symbol_table import meanings
 from fieldtheory.theory.typesetting.widths import width
 
 # The mean width of a character in a text, in points.

@@ -6,7 +6,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.theory.formulas import QUANTITIES
-from fieldtheory.theory.typesetting.f25_notation import in_letters_of_paper
+from fieldtheory.theory.typesetting.latex import in_letters_of_paper
 from tests.theory.typesetting.test_latex import typeset
 from tests.theory.typesetting.test_symbols import undefined
 
