@@ -303,7 +303,7 @@ _CONNECTED = re.compile(rf" ?\\,;(?: ?\\,)?(.*?\\rangle(?:{_INDEX})?)", re.DOTAL
 _BLOCKS = re.compile(r"(?<!\\mathcal\{)(?<![A-Za-z\\])([SG])(?![A-Za-z0-9-])")
 
 
-def in_letters_of_paper(text: str) -> str:
+def in_letters(text: str, notation: str | None = "F25") -> str:
     r"""LaTeX of derived formulas with the letters of F25, symbol by symbol.
 
     𝒮 and 𝒢 for S and G, φ^(l) for φ(h^(l)), ⟨A, B⟩^c for ⟨A ; B⟩.
@@ -311,9 +311,11 @@ def in_letters_of_paper(text: str) -> str:
     Examples
     --------
     >>> shown = r"S_{22} = \langle \phi'(h^{(k)})^{2} \,;\, \phi(h^{(l)}) \rangle"
-    >>> print(in_letters_of_paper(shown))
+    >>> print(in_letters(shown))
     \mathcal{S}_{22} = \langle \bigl[\phi^{\prime,(k)}\bigr]^{2}, \phi^{(l)} \rangle^{c}
     """
+    if notation is None:
+        return text
     text = _CONNECTED.sub(r",\1^{c}", text)
     return _BLOCKS.sub(r"\\mathcal{\1}", _PHI.sub(_of_layer, text))
 
