@@ -21,7 +21,6 @@ import numpy as np
 from fieldtheory.numerics.storage import write_whole
 
 ACCENTS = ("~", "^", "¯", "˙", "¨", "→")
-PRIMES = "′″‴⁗"
 CLOSING = (")", "]", "}", "⟩", "|", "!")
 LIMITS = {"msub": "munder", "msubsup": "munderover"}
 
@@ -140,32 +139,30 @@ def mathml(latex: str, display: str = "block") -> str:
 
 
 def _mend_latex(latex: str) -> str:
-    """Replace LaTeX that latex2mathml misreads by equivalents that it reads.
-
-    It loses the alignment of ``aligned`` and shows its ampersands, hangs a power of ``pmatrix`` on
-    the bracket, reads single characters only after ``\\bigl`` and its kind and letters only in
-    ``\\operatorname``, loses the upright shape of a single letter in ``\\mathrm``, and sets no
-    space between a function's name and its neighbours. Primes it puts into a superscript, where
-    most fonts shrink them to a speck, for theirs are small and high: they join the base.
-    """
+    """Replace LaTeX that latex2mathml misreads by equivalents that it reads."""
     from latex2mathml.commands import FUNCTIONS
 
+    # It shows the ampersands of ``aligned``, and hangs a power of ``pmatrix`` on the bracket.
     latex = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{split}", latex)
     for kind, left, right in (("p", "(", ")"), ("b", "[", "]"), ("v", "|", "|")):
         latex = latex.replace(rf"\begin{{{kind}matrix}}", rf"\left{left}\begin{{matrix}}")
         latex = latex.replace(rf"\end{{{kind}matrix}}", rf"\end{{matrix}}\right{right}")
+    # After ``\bigl`` and its kind it reads single characters only.
     for command, character in (("langle", "⟨"), ("rangle", "⟩")):
         latex = re.sub(rf"(\\[bB]igg?[lrm]?)\s*\\{command}", rf"\1{character}", latex)
 
+    # Superscripts shrink primes, which are small and high themselves: they join the base.
     latex = re.sub(r"\^\{((?:\\prime\s*)+)\}", lambda m: "'" * m[1].count("prime"), latex)
     accent = r"(?:\\(?:tilde|widetilde|hat|bar|dot)\s*)?"
     base = rf"({accent}(?:\\[a-zA-Z]+|[a-zA-Z])(?:_\{{[^{{}}]*\}}|_\\[a-zA-Z]+|_[a-zA-Z0-9])?)"
     latex = re.sub(
         rf"(\\text\{{[^{{}}]*\}})|{base}('+)",
-        lambda m: m[1] or f"{{{m[2]} {PRIMES[min(len(m[3]), 4) - 1]}}}",
+        lambda m: m[1] or f"{{{m[2]} {'′″‴⁗'[min(len(m[3]), 4) - 1]}}}",
         latex,
     )
 
+    # It sets no space between the name of a function and its neighbours, and reads letters only in
+    # ``\operatorname``, whose single letters lose their upright shape in ``\mathrm``.
     name = r"\\operatorname\{(?:[^{}]|\{[^{}]*\})*\}"
     function = rf"((?:{'|'.join(map(re.escape, FUNCTIONS))})(?![a-zA-Z])|{name})"
     latex = re.sub(rf"(?<=[^\W_]|[)}}\]])\s*{function}", r"\\,\1", latex)
@@ -176,16 +173,11 @@ def _mend_latex(latex: str) -> str:
 
 
 def _mend_elements(root: ElementTree.Element) -> None:
-    """Mend MathML that latex2mathml gets wrong or that is not in MathML Core, which browsers read.
-
-    Entities in its texts are undone here; writing the tree escapes them, as its own writer does
-    not. An upright word becomes one identifier, letters of other styles the characters they are
-    in Unicode. Limits go below max and, within fences too, sums; accents, and signs that
-    follow an operator as in = -1, are declared as such; infinity is no operator.
-    """
+    """Mend MathML that latex2mathml gets wrong or that browsers, which read MathML Core, do not."""
     for element in root.iter():
+        # Writing the tree escapes entities, as its own writer does not; a page has no links.
         element.text = html.unescape(element.text or "")
-        element.attrib.pop("href", None)  # a page without network has no links
+        element.attrib.pop("href", None)
         if element.get("mathvariant", "normal") != "normal":
             style = element.attrib.pop("mathvariant")
             element.text = "".join(_styled(character, style) for character in element.text)
@@ -195,6 +187,7 @@ def _mend_elements(root: ElementTree.Element) -> None:
             element[:] = []
             element.tag, element.text = "mi", word
         elif element.tag in LIMITS and element[0].tag == "mo":
+            # Limits go below max and, within fences too, sums.
             if re.match("[a-z]{2}|[∑∏]", element[0].text or ""):
                 element.tag = LIMITS[element.tag]
                 element[0].set("movablelimits", "true")
