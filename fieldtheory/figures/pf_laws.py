@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
 from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.diffusions.output_distances import GaussianOutputs, distances
 from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
 from fieldtheory.figures.pf_functions import neurons_drawn

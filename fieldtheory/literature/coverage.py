@@ -78,10 +78,6 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     papers : sequence of str, optional
         Of "F25", "F23", "PDLT-B", "SR" and "PF".
 
-    Returns
-    -------
-    list of Coverage
-
     Raises
     ------
     ValueError

@@ -56,10 +56,6 @@ def claims(papers: Sequence[str] | None = None, equation: str | None = None) -> 
     equation : str, optional
         Those that name this number, such as "113" or "B.26", also in "text after (68)".
 
-    Returns
-    -------
-    tuple of Claim
-
     Raises
     ------
     ValueError

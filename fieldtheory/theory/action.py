@@ -63,10 +63,6 @@ class Action:
         conjugates, kernels : sequence of int
             Indices of the fields to differentiate by; repeated ones count.
 
-        Returns
-        -------
-        sympy.Expr
-
         Notes
         -----
         The logarithm generates the cumulants of the observables: n >= 1 derivatives by conjugates
@@ -120,10 +116,6 @@ def chain_action(
         a_l, c_l and γ_l of a layer l = 1, ..., L + 1; the last one is the readout, whose γ is not
         used.
 
-    Returns
-    -------
-    Action
-
     Examples
     --------
     >>> from fieldtheory.networks.family import Coefficients
@@ -176,10 +168,6 @@ def family_action(
     fixed : mapping, optional
         Expressions for parameters by name, in place of their symbols; tuples of one for each of
         the L layers.
-
-    Returns
-    -------
-    Action
 
     Raises
     ------

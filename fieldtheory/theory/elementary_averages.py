@@ -114,10 +114,6 @@ def layer_averages(
     parameters : tuple of (str, value)
         The parameters in the features, but for φ.
 
-    Returns
-    -------
-    LayerAverages
-
     Examples
     --------
     >>> layer_averages().moment, layer_averages().moment.diff(K_XX)

@@ -257,10 +257,6 @@ class Symbols(dict[str, sp.Symbol]):
     They are attributes and items: ``symbols.sigma_w``, ``symbols["C_0"]``, ``symbols.Ctilde_1`` for
     C̃^(1), ``symbols.C_1_12`` for C^(1) of inputs 1 and 2.
 
-    Parameters
-    ----------
-    symbols : iterable of sympy.Symbol
-
     Raises
     ------
     AttributeError, KeyError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.diffusions.output_distances import GaussianOutputs, distances
+from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
 from fieldtheory.networks.diffusion import DiffusionNetwork
 
 NET = DiffusionNetwork(depth=10, width=5)

@@ -215,10 +215,6 @@ def vanishing(graph: Graph) -> str:
     so that a derivative of ⟨g_k1; ...; g_kn⟩ by C^(j) vanishes unless j < max k. A loop of
     responses through vertices of one conjugate each would have to go forward all the way round.
 
-    Parameters
-    ----------
-    graph : Graph
-
     Examples
     --------
     >>> [bool(vanishing(graph)) for graph in graphs(legs=1, loops=1)]

@@ -60,10 +60,6 @@ def second_moment(gram: sp.Expr) -> sp.Expr:
 def wide_rates() -> WideRates:
     """The rates of means and covariances.
 
-    Returns
-    -------
-    WideRates
-
     Examples
     --------
     >>> wide_rates()
@@ -111,10 +107,6 @@ def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
     slopes : sequence of sympy.Expr
         φ'(0) to φ''''(0).
 
-    Returns
-    -------
-    ClosedForm
-
     Examples
     --------
     >>> closed_form((1, 0, -2, 0)).mean, closed_form((1, 1, 0, 0)).covariance
@@ -148,10 +140,6 @@ class Riccati(NamedTuple):
 @lru_cache
 def riccati() -> Riccati:
     """The equation of the mean, its solution and when it explodes.
-
-    Returns
-    -------
-    Riccati
 
     Notes
     -----

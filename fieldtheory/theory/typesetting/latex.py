@@ -236,10 +236,6 @@ def matrix(rows: list[list[str]]) -> str:
 def latex(value: Any) -> str:
     """LaTeX of an expression, matrix or equation in the notation of the papers.
 
-    Parameters
-    ----------
-    value : sympy object
-
     Returns
     -------
     str
