@@ -51,8 +51,8 @@ from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
     linear_covariance,
     means,
     riccati,
+    wide_rates,
 )
-from fieldtheory.theory.diffusion_limit.wide_diffusion import wide_rates
 from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")

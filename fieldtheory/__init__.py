@@ -27,7 +27,7 @@ _ELSEWHERE = {
     "FunctionSamples": "diffusions.functions_drawn",
     "GridDataset": "sweeps.grid_dataset",
     "Hessian": "theory.hessian",
-    "OutputDistances": "diffusions.output_distances",
+    "OutputDistances": "diffusions.diffusion_ensemble",
     "PreciseSolution": "numerics.precise_solution",
     "Propagator": "theory.propagator",
     "SaddlePoint": "theory.saddle_point",

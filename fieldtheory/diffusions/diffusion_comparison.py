@@ -23,11 +23,6 @@ from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import ratio
 
-# Methods of simulation that make steps of the diffusion.
-_BY_STEPS = "sde", "gram"
-# Times that differ by less of the horizon are the same.
-_SAME_TIME = 1e-9
-
 
 @compare.register(DiffusionSolution)
 @named_arguments
@@ -117,7 +112,7 @@ def _different(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> list
 def _measured(
     solution: DiffusionSolution, ensembles: list[DiffusionEnsemble], depth_neglected: bool
 ) -> Iterator[Measured]:
-    same = np.abs(solution.times[:, None] - ensembles[0].times) <= _SAME_TIME * solution.times[-1]
+    same = np.isclose(solution.times[:, None], ensembles[0].times, rtol=1e-9, atol=0)
     same[0] = False
     ours, theirs = np.nonzero(same)
     own = solution.network.width
@@ -132,7 +127,12 @@ def _measured(
         if depth_neglected:
             remainder[:] = np.inf
         elif not solution.is_exact:
-            epsilon = np.prod([_relative_variances(e)[theirs] for e in of_field], axis=0)
+            # The largest Var q_ij / (q_ii q_jj) up to every time.
+            relative = [
+                ratio(e.gram_variance, kernel_sizes(e.gram, matrix=True) ** 2).max(axis=(1, 2))
+                for e in of_field
+            ]
+            epsilon = np.prod([np.maximum.accumulate(r)[theirs] for r in relative], axis=0)
             remainder = (epsilon * size.T).T
         axes = np.indices(theory.shape)
         yield Measured(
@@ -143,7 +143,8 @@ def _measured(
             widths=np.array([e.network.width for e in of_field], dtype=float),
             width=float(own),
             size=size,
-            remainder=partial(_leading_order, remainder),
+            # Of the leading order, which is all that a solution has.
+            remainder=lambda order, size=remainder: size,
             index={
                 "time": ensembles[0].times[theirs][axes[0]],
                 "alpha": axes[1],
@@ -152,12 +153,6 @@ def _measured(
             distinct=axes[1] <= axes[-1],
             next_orders={},
         )
-
-
-def _leading_order(remainder: np.ndarray, order: int) -> np.ndarray:
-    """The remainder of the limit of wide networks, which is all that a solution has."""
-    assert order == 0
-    return remainder
 
 
 def _size(name: str, theory: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -169,15 +164,10 @@ def _size(name: str, theory: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return kernel_sizes(theory, matrix=True)
 
 
-def _relative_variances(ensemble: DiffusionEnsemble) -> np.ndarray:
-    """The largest Var q_ij / (q_ii q_jj) up to every time."""
-    relative = ratio(ensemble.gram_variance, kernel_sizes(ensemble.gram, matrix=True) ** 2)
-    return np.maximum.accumulate(relative.max(axis=(1, 2)))
-
-
 def _neglected_depth(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
     """Words for the part of the layers that the theory leaves out."""
     if solution.network.depth is None:
         return "finite depth"
     nonlinear = ensemble.network.activation.expression.diff(h).has(h)
-    return "the steps of Euler in place of φ" if ensemble.method in _BY_STEPS and nonlinear else ""
+    by_steps = ensemble.method in ("sde", "gram") and nonlinear
+    return "the steps of Euler in place of φ" if by_steps else ""

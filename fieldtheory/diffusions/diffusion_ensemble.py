@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_result import KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
-from fieldtheory.diffusions.output_distances import GaussianOutputs, OutputDistances, distances
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.fields import DIFFUSION_FIELDS
@@ -22,6 +21,51 @@ from fieldtheory.plotting.depth_profiles import draw_profiles
 ESTIMATED = {
     name: replace(field, written="always", error=True) for name, field in DIFFUSION_FIELDS.items()
 }
+
+
+class OutputDistances(NamedTuple):
+    """Test of Kolmogorov and Smirnov for the laws of x_T,1 of P inputs, each input alone.
+
+    Parameters
+    ----------
+    statistic, p_value : ndarray, shape (P,)
+    """
+
+    statistic: np.ndarray
+    p_value: np.ndarray
+
+
+class GaussianOutputs(NamedTuple):
+    """The law of outputs in the limit D → ∞: mean (P,) and covariance (P, P)."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def distances(outputs: np.ndarray, reference: np.ndarray | GaussianOutputs) -> OutputDistances:
+    """Compare outputs (n, P) with other ones (m, P) or with a Gaussian.
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(0).standard_normal
+    >>> law = GaussianOutputs(np.zeros(1), np.eye(1))
+    >>> bool(distances(draw((500, 1)), law).p_value[0] > 0.01)
+    True
+    """
+    from scipy import stats
+
+    if isinstance(reference, GaussianOutputs):
+        deviations = np.sqrt(np.diagonal(reference.covariance))
+        tests = [
+            stats.ks_1samp(x, stats.norm(mean, deviation).cdf)
+            if deviation
+            else stats.ks_2samp(x, [mean])
+            for x, mean, deviation in zip(outputs.T, reference.mean, deviations, strict=True)
+        ]
+    else:
+        tests = [stats.ks_2samp(x, y) for x, y in zip(outputs.T, reference.T, strict=True)]
+    statistics, p_values = zip(*[(test.statistic, test.pvalue) for test in tests], strict=True)
+    return OutputDistances(np.array(statistics), np.array(p_values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +149,7 @@ class DiffusionEnsemble(DiffusionResult):
         Returns
         -------
         OutputDistances
-            For every input the test of Kolmogorov and Smirnov, and deviations of means,
-            covariances and kurtosis in standard errors; it prints as a table.
+            Of the test of Kolmogorov and Smirnov, for every input.
 
         Raises
         ------
@@ -134,7 +177,7 @@ class DiffusionEnsemble(DiffusionResult):
             horizon = self.network.horizon
             raise ValueError(f"other must have horizon={horizon}, got {other.network.horizon}")
         if isinstance(other, DiffusionEnsemble):
-            return distances(self.outputs, other.outputs, repr(other))
+            return distances(self.outputs, other.outputs)
         if self.network.parameter_law is not None:
             raise ValueError(
                 "other must be a DiffusionEnsemble for networks with a parameter_law, whose "
@@ -143,7 +186,7 @@ class DiffusionEnsemble(DiffusionResult):
         # The mean of the first neuron, not that of all.
         start = input_layer(self.network, self.inputs)
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
-        return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]), repr(other))
+        return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]))
 
     def plot(self) -> Any:
         """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
@@ -182,10 +225,6 @@ def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.n
         ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
         y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
         ((L+1) groups for each pair, q_ij).
-
-    Returns
-    -------
-    dict of str to ndarray
     """
     inputs, layers = len(start), depth + 1
 

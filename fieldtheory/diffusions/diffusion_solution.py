@@ -13,12 +13,12 @@ from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
-from fieldtheory.diffusions.flows import advanced, signals_at
 from fieldtheory.diffusions.independent_increments import layers_of
 from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
+from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
-from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
+from fieldtheory.diffusions.wide_limit import Signals, WideNetwork, advanced, signals_at
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
@@ -26,13 +26,6 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning
-
-# Places of the limit of infinite depth, from 0 to T.
-_PLACES = 21
-# What a finer rule for averages over ψ may change, relative to √(q_ii q_jj), and its finest parts.
-_SETTLED, _FINEST = 1e-11, 16
-# Errors of q, relative to the features' size, of which a warning speaks.
-_TO_BE_SAID = 1e-4
 
 
 class Moments(NamedTuple):
@@ -272,10 +265,10 @@ def solve_diffusion(
         last = _signals_of(solved, -1)
         q, finer = (WideNetwork(network, starts, n * parts).gram(last) for n in (1, 2))
         own = np.sqrt(np.diagonal(q))
-        if (np.abs(finer - q) <= _SETTLED * np.outer(own, own)).all():
+        if (np.abs(finer - q) <= SETTINGS.settled * np.outer(own, own)).all():
             break
         parts *= 2
-        if parts > _FINEST:
+        if parts > SETTINGS.finest:
             raise ArithmeticError(
                 "averages over input_activation did not settle: it is too steep for signals of "
                 f"variance {np.diagonal(solved.covariance[-1]).max():.3g}"
@@ -309,7 +302,7 @@ def _of_law(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) ->
 
 def _times(network: DiffusionNetwork) -> np.ndarray:
     if network.depth is None:
-        return np.linspace(0.0, network.horizon, _PLACES)
+        return np.linspace(0.0, network.horizon, SETTINGS.places)
     return network.step * np.arange(network.depth + 1)
 
 
@@ -347,7 +340,7 @@ def _of_increments(wide: WideNetwork, inputs: np.ndarray, times: np.ndarray) -> 
     for layer, moments in enumerate(zip(y, covariance, gram, strict=True)):
         _require_finite(layer, *moments)
     own = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0))
-    if (error > _TO_BE_SAID * own[:, :, None] * own[:, None, :]).any():
+    if (error > SETTINGS.warned * own[:, :, None] * own[:, None, :]).any():
         warnings.warn(
             f"averages over input_activation are found to {error.max():.1g} only, see gram_error",
             ValidityWarning,

@@ -11,24 +11,16 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 from fieldtheory.theory.diffusion_limit.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
 
-# Part of T* from which on the limit is doubtful.
-_CLOSE = 0.9
-
 
 def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | None:
-    """T* of every input, (P,); ∞ where moments stay finite (PF Assumption 2.3), None if not known.
-
-    Parameters
-    ----------
-    network : DiffusionNetwork
-    starts : Starts
-    """
+    """T* of every input (PF Assumption 2.3), (P,); ∞ where moments stay finite, None if unknown."""
     mean = starts.mean
     try:
         slopes = network.slopes
@@ -67,7 +59,7 @@ def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
             f"horizon must be below the explosion time {explosion:.6g} of input {first}, got "
             f"{end:g}: for φ''(0) ≠ 0 the mean of infinitely wide networks is infinite from then on"
         )
-    if end >= _CLOSE * explosion:
+    if end >= SETTINGS.close * explosion:
         warnings.warn(
             f"the horizon {end:g} is close to the explosion time {explosion:.6g} of input "
             f"{first}: networks of finite width and depth are far from the limit",

@@ -30,30 +30,12 @@ from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import hermite_polynomials
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.panels import DENSITY, END, WIDEST, composite, subdivided
+from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.finite import ratio
-
-# Signals reach as far as this many deviations of the Gaussian that bounds them, where its tail
-# times a power is rounding. The range is larger by a factor, and grows so often; where ψ grows so
-# much over it that rounding is this part of S, there is no range.
-_REACH, _WIDER, _TRIES, _LOST = 9.5, 1.05, 12, 1e-3
-# Beyond the range ψ is switched off within one of these parts of it, by the distribution function
-# of a Gaussian from −8 to 8 standard deviations, where it is 0 and 1 to all digits. A wider part
-# is taken if it leaves less than this share of the largest frequency.
-_EDGES, _SWITCHED, _FEWER = (0.25, 0.5, 1.0, 2.0), 8.2, 0.8
-# Coefficients a_m of this size, relative to the largest, are left out; most of them on either side.
-_NEGLIGIBLE, _MOST = 1e-13, 512
-# Orders of Mehler's series that are tried, and what they may leave out of χ.
-_ORDERS, _LEFT = (16, 32, 64, 128, 256, 512), 1e-12
-# Nodes of a panel, and the phase that they resolve to all digits.
-_NODES, _PHASE = 20, 9.0
-# Pairs that are followed at once, with two matrices of frequencies each.
-_TOGETHER = 256
-# Phases that are computed at once.
-_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +57,12 @@ class FeatureSeries:
     def rounding(self) -> float:
         """Error of ⟨ψψ⟩ from coefficients that are left out and from sums of large ones."""
         sizes = np.abs(self.coefficients)
-        return float(2 * _NEGLIGIBLE * sizes.max() * sizes.sum())
+        return float(2 * SETTINGS.negligible * sizes.max() * sizes.sum())
 
     @property
     def is_complete(self) -> bool:
         """Whether the coefficients fall off to rounding, as those of smooth ψ do."""
-        return len(self.frequencies) <= _MOST
+        return len(self.frequencies) <= SETTINGS.frequencies
 
 
 def feature_series(activation: Activation, largest: float) -> FeatureSeries:
@@ -95,28 +77,28 @@ def feature_series(activation: Activation, largest: float) -> FeatureSeries:
     True
     """
     psi = function_of(activation.expression, h)
-    amplitudes = _switched_off(psi, largest, _EDGES[0] * largest)
-    for edge in _EDGES[1:]:
+    amplitudes = _switched_off(psi, largest, SETTINGS.edges[0] * largest)
+    for edge in SETTINGS.edges[1:]:
         wider = _switched_off(psi, largest, edge * largest)
-        if wider.frequencies[-1] > _FEWER * amplitudes.frequencies[-1]:
+        if wider.frequencies[-1] > SETTINGS.fewer * amplitudes.frequencies[-1]:
             break
         amplitudes = wider
     return amplitudes
 
 
 def _switched_off(psi: Function, largest: float, edge: float) -> FeatureSeries:
-    half = largest + edge
-    panels = subdivided(psi.kinks, -half, half, _PHASE * half / (np.pi * _MOST))
-    x, weights = composite(panels, _NODES)
-    weights = weights * ndtr(_SWITCHED * (1 - 2 * (np.abs(x) - largest) / edge)) / (2 * half)
-    s = np.pi / half * np.arange(_MOST + 1)
+    most, half = SETTINGS.frequencies, largest + edge
+    panels = subdivided(psi.kinks, -half, half, SETTINGS.phase * half / (np.pi * most))
+    x, weights = composite(panels, SETTINGS.nodes)
+    inside = 1 - 2 * (np.abs(x) - largest) / edge
+    weights = weights * ndtr(SETTINGS.switched * inside) / (2 * half)
+    s = np.pi / half * np.arange(most + 1)
     with np.errstate(all="ignore"):
         values = psi.value(x)
     amplitudes = np.exp(-1j * np.outer(s, x)) @ (weights * values)
+    sizes = np.abs(amplitudes)
     # The first frequency says how far apart they are.
-    count = max(
-        np.nonzero(np.abs(amplitudes) > _NEGLIGIBLE * np.abs(amplitudes).max())[0][-1] + 1, 2
-    )
+    count = max(np.nonzero(sizes > SETTINGS.negligible * sizes.max())[0][-1] + 1, 2)
     return FeatureSeries(s[:count], amplitudes[:count])
 
 
@@ -154,8 +136,8 @@ def layers_of(wide: WideNetwork) -> Layers:
     spread = _reach(*(shape[0] - 1) * np.array(_bounds(network, np.sqrt(first))))
     # Signals that vanish have any range.
     largest, needed = 0.0, float(np.abs(wide.starts.values).max()) + spread or 1.0
-    for _ in range(_TRIES):
-        largest = _WIDER * max(needed, largest)
+    for _ in range(SETTINGS.tries):
+        largest = SETTINGS.wider * max(needed, largest)
         series = feature_series(network.input_activation, largest)
         layers = Layers(np.zeros(shape), *np.zeros((3, *shape, inputs)))
         scales = np.empty((shape[0] - 1, inputs))
@@ -164,19 +146,13 @@ def layers_of(wide: WideNetwork) -> Layers:
         )
         if needed <= largest:
             _follow_pairs(wide, series, layers, scales)
-            return layers._replace(error=_with_earlier_layers(layers.error, network))
+            # A pair has the errors of its inputs at least: differences of kinks may cancel.
+            single = np.sqrt(np.diagonal(layers.error, axis1=1, axis2=2))
+            own = np.maximum(layers.error, single[:, :, None] * single[:, None, :])
+            # With those of covariances, which sum over earlier layers.
+            earlier = np.cumsum(own, axis=0) - own
+            return layers._replace(error=own + network.step * network.weight_variance * earlier)
     raise _outgrown(largest)
-
-
-def _with_earlier_layers(own: np.ndarray, network: DiffusionNetwork) -> np.ndarray:
-    """Errors (L+1, P, P) with those of covariances, which sum over earlier layers.
-
-    A pair of inputs has errors of its single inputs at least: differences of kinks may cancel.
-    """
-    single = np.sqrt(np.diagonal(own, axis1=1, axis2=2))
-    own = np.maximum(own, single[:, :, None] * single[:, None, :])
-    earlier = np.cumsum(own, axis=0) - own
-    return own + network.step * network.weight_variance * earlier
 
 
 def _outgrown(largest: float) -> ArithmeticError:
@@ -194,17 +170,15 @@ def _follow_single(
     scales: np.ndarray,
     i: int,
 ) -> float:
-    """Write an input into the layers and S (L, P); how far its signals reach.
-
-    Functions of slope at most λ of a Gaussian of variance K fall off as Gaussians of variance λ²K,
-    and the variances of such bounds add. The layers are left where that is beyond the range.
-    """
+    """Write an input into the layers and S (L, P), up to the range; how far its signals reach."""
+    # Functions of slope at most λ of a Gaussian of variance K fall off as Gaussians of variance
+    # λ²K, and the variances of such bounds add.
     network, bound, size = wide.network, 0.0, 0.0
     pair, start = _Pair(wide, series, i, i), np.abs(wide.starts.values[:, i]).max()
     for l in range(len(scales)):
         q = pair.average(layers, l)
         scales[l, i] = network.bias_variance + network.weight_variance * q
-        if network.weight_variance * series.rounding > _LOST * scales[l, i] > 0:
+        if network.weight_variance * series.rounding > SETTINGS.lost * scales[l, i] > 0:
             raise _outgrown(largest)
         K = network.step * scales[l, i : i + 1]
         layers.mean[l + 1, i] = layers.mean[l, i] + wide.mean_increments(K)[0]
@@ -214,11 +188,17 @@ def _follow_single(
         spread = _reach(bound, size)
         if not series.is_complete:
             # The Gaussian of the same moments is averaged, too.
-            spread = max(spread, _REACH * np.sqrt(layers.covariance[l, i, i] + covariance))
+            spread = max(spread, SETTINGS.reach * np.sqrt(layers.covariance[l, i, i] + covariance))
         reach = float(start + np.abs(layers.mean[l + 1, i]) + spread)
         if not reach <= largest:
             return min(reach, 2 * largest) if np.isfinite(reach) else 2 * largest
-        pair.add(layers, l, covariance, _of_one(network, series.frequencies, K[0]))
+        # ⟨e^{i(s + t) φ(u)}⟩ at −s_m, ..., 2 s_m, of which every row of s + t has 2m − 1.
+        width = 2 * len(series.frequencies) - 1
+        sums = series.frequencies[1] * np.arange(width)
+        values = _coefficients(network, sums, float(np.sqrt(K[0])), 1)[:, 0]
+        both = _both_sides(values, 1)[len(series.frequencies) - 1 :]
+        factor = np.lib.stride_tricks.sliding_window_view(both, width)
+        pair.add(layers, l, covariance, factor)
     pair.average(layers, len(scales))
     return 0.0
 
@@ -235,7 +215,7 @@ def _bounds(network: DiffusionNetwork, scale: float) -> tuple[float, float]:
 
 def _reach(variance: float, size: float) -> float:
     """Bound of sums whose own bounds add up to a variance and a size."""
-    return float(min(_REACH * np.sqrt(variance), size))
+    return float(min(SETTINGS.reach * np.sqrt(variance), size))
 
 
 def _follow_pairs(
@@ -243,8 +223,8 @@ def _follow_pairs(
 ) -> None:
     """Write pairs of different inputs into the layers; ``scales`` are S (L, P) of single inputs."""
     network, every = wide.network, [*combinations(range(scales.shape[1]), 2)]
-    for start in range(0, len(every), _TOGETHER):
-        members = np.array(every[start : start + _TOGETHER]).T
+    for start in range(0, len(every), SETTINGS.pairs_at_once):
+        members = np.array(every[start : start + SETTINGS.pairs_at_once]).T
         pairs = [_Pair(wide, series, *of) for of in members.T.tolist()]
         for l in range(len(scales)):
             averages = np.array([pair.average(layers, l) for pair in pairs])
@@ -313,15 +293,6 @@ class _Pair:
         self.chi *= factor
 
 
-def _of_one(network: DiffusionNetwork, s: np.ndarray, K: float) -> np.ndarray:
-    """⟨e^{i(s + t) φ(u)}⟩ of u of a variance, (m, 2m − 1)."""
-    m = len(s)
-    sums = _coefficients(network, s[1] * np.arange(2 * m - 1), float(np.sqrt(K)), 1)
-    # Frequencies −s_m, ..., 2 s_m, of which every row of s + t has 2m − 1.
-    both = _both_sides(sums[:, 0], 1)[m - 1 :]
-    return np.lib.stride_tricks.sliding_window_view(both, 2 * m - 1)
-
-
 @dataclass(frozen=True, eq=False)
 class _Increments:
     """G_n(s_m) of one layer, of inputs whose u have these standard deviations."""
@@ -335,11 +306,11 @@ class _Increments:
 
         None where they are rounding.
         """
-        for orders in _ORDERS:
+        for orders in SETTINGS.orders:
             (first, lost), (second, other) = (self.coefficients(k, orders) for k in (i, j))
             powers = c ** np.arange(orders + 1)
             characteristic = (first * powers[:-1]) @ _both_sides(second, 1).T
-            if abs(powers[-1]) * lost.max() * other.max() <= _LEFT:
+            if abs(powers[-1]) * lost.max() * other.max() <= SETTINGS.left:
                 return characteristic, None
         return characteristic, abs(powers[-1]) * np.outer(lost, _both_sides(other, 1))
 
@@ -364,7 +335,7 @@ def _coefficients(
     phi = function_of(network.activation.expression, h)
     x, weights = _nodes(phi, scale, s[-1], orders)
     coefficients = np.zeros((len(s), orders), dtype=complex)
-    for part in np.array_split(np.arange(len(x)), -(-len(x) * len(s) // _AT_ONCE)):
+    for part in np.array_split(np.arange(len(x)), -(-len(x) * len(s) // SETTINGS.phases_at_once)):
         z = x[part]
         basis = hermite_polynomials(z, orders - 1) * weights[part] * DENSITY * np.exp(-(z**2) / 2)
         # Powers of the first one are faster than exponentials.
@@ -398,7 +369,7 @@ def _nodes(
     # Phases of the exponential, by slopes on panels that resolve φ, and of h_n.
     slopes = np.abs(phi.slope(scale * np.linspace(edges[:-1], edges[1:], 7)[1:-1])).max(axis=0)
     phases = (fastest * scale * slopes + 2 * np.sqrt(orders)) * np.diff(edges)
-    pieces = np.maximum(np.ceil(phases / _PHASE), 1).astype(int)
+    pieces = np.maximum(np.ceil(phases / SETTINGS.phase), 1).astype(int)
     panels = zip(edges[:-1], edges[1:], pieces, strict=True)
     finer = [np.linspace(a, b, n + 1)[:-1] for a, b, n in panels]
-    return composite(np.append(np.concatenate(finer), END), _NODES)
+    return composite(np.append(np.concatenate(finer), END), SETTINGS.nodes)

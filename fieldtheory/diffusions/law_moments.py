@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
-
-_RELATIVE, _ABSOLUTE = 1e-12, 1e-15
 
 
 class NeuronMoments(NamedTuple):
@@ -120,7 +119,7 @@ def _advanced(law: ParameterLaw, s: float, moments: NeuronMoments, time: float) 
         return np.concatenate([(s * law.mean_of(now.mean)).ravel(), change.ravel()])
 
     flat = np.concatenate([part.ravel() for part in moments])
-    tolerances = {"rtol": _RELATIVE, "atol": _ABSOLUTE}
+    tolerances = {"rtol": SETTINGS.rtol, "atol": SETTINGS.atol}
     solution = solve_ivp(rate, (0.0, time), flat, "DOP853", [time], **tolerances)
     return of(solution.y[:, -1]) if solution.success else of(np.full_like(flat, np.inf))
 

@@ -15,10 +15,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.polynomial import chebyshev
 
-# Nodes that are tried, as many as resolve ψ and ψ² to rounding, and how many neurons each replaces.
-_NODES, _ROUNDING, _FEWER = (32, 64, 128, 256), 1e-15, 4
-# Inputs of which the weights of all pairs of nodes are kept.
-_INPUTS = 16
+from fieldtheory.diffusions.settings import SETTINGS
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +54,16 @@ class Starts:
         middle = (self.values.max(axis=0) + self.values.min(axis=0)) / 2
         half = np.maximum((self.values.max(axis=0) - self.values.min(axis=0)) / 2, 1e-3)
         neurons, inputs = self.values.shape
-        for count in _NODES if inputs <= _INPUTS else ():
-            if neurons < _FEWER * count:
+        for count in SETTINGS.start_nodes if inputs <= SETTINGS.start_inputs else ():
+            if neurons < 4 * count:
                 break
             places = chebyshev.chebpts1(count)
             basis = chebyshev.chebvander(places, count - 1).T * (2 / count)
             basis[0] /= 2
             nodes = middle + half * places[:, None]
             terms = np.abs(basis @ np.concatenate([psi(nodes), psi(nodes) ** 2], axis=1))
-            if not (
-                terms[-count // 4 :].max(axis=0) <= _ROUNDING * count * terms.max(axis=0)
-            ).all():
+            left = terms[-count // 4 :].max(axis=0)
+            if (left > SETTINGS.start_rounding * count * terms.max(axis=0)).any():
                 continue
             joint = np.empty((inputs, inputs, count, count))
             scaled = (self.values - middle) / half

@@ -28,8 +28,6 @@ from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
 _LEVELS = 0.05, 0.5, 0.95
 # Functions that are drawn of each kind.
 _DRAWS = 5
-# Error of interpolated functions; the line width hides less.
-TOLERANCE = 3e-3
 # One of so many neurons is drawn from a network: its functions are nearly independent.
 _SPACING = 10
 _Z = np.linspace(-2.0, 2.0, 81)
@@ -156,17 +154,18 @@ def fig3(
     """
     titles, kinds = [], []
     at = _Z[::4]
-    options: Any = {"samples": samples, "seed": seed, "tolerance": TOLERANCE, "jobs": jobs}
-    options |= {"progress": progress, "directory": directory}
+    options: Any = {"samples": samples, "jobs": jobs, "progress": progress}
+    options["directory"] = directory
     for name in ("tanh", "swish"):
         for depth, width in sizes:
             network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
             neurons = neurons_drawn(width, samples)
-            many = function_samples(network, _Z, neurons=neurons, **options).values
+            # Others than those of the quantiles, which need fewer inputs.
+            draws = function_samples(network, _Z, samples=20, seed=seed + 1).values[:_DRAWS]
+            many = function_samples(network, at, neurons=neurons, seed=seed, **options).values
             limit = solve(network, at)
             titles.append(f"{name}, L = {depth}, D = {width}")
-            draws = many[::neurons][:_DRAWS]
-            kinds.append((draws, many[:, ::4], limit.mean[-1], limit.covariance[-1]))
+            kinds.append((draws, many, limit.mean[-1], limit.covariance[-1]))
     parameters = r"$\sigma_w^2 = \sigma_b^2 = T = 1$, $\psi(x) = x$"
     return _numbers(titles, at, kinds, f"$L$ and $D$; {samples} functions each; {parameters}")
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy import stats
 
 from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
 from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.diffusions.output_distances import GaussianOutputs, distances
 from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
-from fieldtheory.figures.pf_functions import TOLERANCE, neurons_drawn
+from fieldtheory.figures.pf_functions import neurons_drawn
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
@@ -85,8 +85,8 @@ def fig2(
         curves.append(Curve(panel, "limit", at[i], density[i]))
     outputs, diffusion = draws.values()
     values = {"outputs": outputs, "diffusion": diffusion, "limit": limit}
-    values["beside"] = distances(outputs, diffusion, "the diffusion")
-    values["beside_limit"] = distances(outputs, limit, "the limit")
+    values["beside"] = distances(outputs, diffusion)
+    values["beside_limit"] = distances(outputs, limit)
     chosen = (
         r"limit $D \to \infty$, Gaussian, with the mean and variance of the SDE at every $D$; "
         "KS: Kolmogorov-Smirnov distance\n"
@@ -188,8 +188,7 @@ def fig4(
     for name in ("tanh", "swish"):
         network = DiffusionNetwork(depth=depth, width=width, activation=as_activation(name))
         theory[f"diffusion, {name}"] = solve(network.replace(depth=None), z).covariance[-1]
-        drawn = function_samples(network, at, tolerance=TOLERANCE, **options)
-        simulated[f"diffusion, {name}"] = drawn.values
+        simulated[f"diffusion, {name}"] = function_samples(network, at, **options).values
     edge = edge_networks(depth, width)
     for name, net in zip(("tanh", "ReLU"), edge, strict=True):
         theory[f"edge of chaos, {name}"] = edge_covariance(net, z)

@@ -99,10 +99,6 @@ def run_checks(
         Registered activations to check; those of ``CHECKED`` if left out. The network has φ = erf
         and is checked in any case.
 
-    Returns
-    -------
-    iterator of Check
-
     Raises
     ------
     ValueError

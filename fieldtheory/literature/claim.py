@@ -150,10 +150,6 @@ class Claim:
         digits : int
             Digits of the comparison in numbers, at least 20.
 
-        Returns
-        -------
-        Verdict
-
         Raises
         ------
         ValueError

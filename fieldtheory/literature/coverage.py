@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fieldtheory.literature.equation_numbers import numbers, numbers_in
-from fieldtheory.literature.verdicts import PAPERS, claims, expected, table
+from fieldtheory.literature.verdicts import (
+    PAPERS,
+    claims,
+    expected,
+    numbers,
+    numbers_in,
+    table,
+)
 
 # The numbers that the papers print: F25 has none from 33 to 36, 43, 44 and from 117 to 120.
 NUMBERED = {
@@ -71,10 +77,6 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     ----------
     papers : sequence of str, optional
         Of "F25", "F23", "PDLT-B", "SR" and "PF".
-
-    Returns
-    -------
-    list of Coverage
 
     Raises
     ------

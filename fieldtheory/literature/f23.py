@@ -27,13 +27,9 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import SCALE, SLOPE
 from fieldtheory.theory.notation import DEPTH
 
-# The parameters of Figs. 4 and 5.
-_DEPTHS = (2, 5, 10, 20, 30)
-_K0 = 0.05
-_FIG5 = ResidualNetwork(depth=30)
+# The parameters of Fig. 5.
+_K0, _FIG5 = 0.05, ResidualNetwork(depth=30)
 _WEIGHTS = (1.0, 1.25, 1.5, 1.75, 2.0)
-_BIASES = (0.05, 0.06, 0.07, 0.08, 0.09, 0.1)
-
 _UNIT_SLOPE = "φ'(0) = 1, where erf has 2/√π"
 
 
@@ -100,7 +96,7 @@ _STATEMENTS = {
     "section 3: ρ* of a variance lies between 0.1 and 0.3": interval(
         "the network and depths of Fig. 4",
         (0.1, 0.3),
-        lambda: _optima("depth", _DEPTHS),
+        lambda: _optima("depth", (2, 5, 10, 20, 30)),
     ),
     "section 3.1: response of the output of the linearised network": formula(
         "φ'(0) = 1",
@@ -115,7 +111,9 @@ _STATEMENTS = {
         meant=(
             "σ_w² = 1.75 for σ_b² = 1.75",
             (0.0, np.inf),
-            lambda: _optima("bias_variance", _BIASES, weight_variance=1.75),
+            lambda: _optima(
+                "bias_variance", (0.05, 0.06, 0.07, 0.08, 0.09, 0.1), weight_variance=1.75
+            ),
         ),
     ),
     "Fig. 5(c): spread of the heights of curves that collapse": [

@@ -29,12 +29,6 @@ def _density(square: sp.Expr) -> sp.Expr:
     return sp.exp(-square / (2 * VARIANCE)) / (sp.sqrt(2 * sp.pi * VARIANCE) * _SLOPE_OF_ERF)
 
 
-def _post_activation_density() -> sp.Expr:
-    """The density of y = φ(h) at φ(h), φ = erf and h ~ N(0, σ²)."""
-    gaussian = sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE)
-    return gaussian / _SLOPE_OF_ERF
-
-
 def _printed_divergence_step(point: Mapping[Any, Any], digits: int, power: int = 1) -> Any:
     """The second line of eq. (140) with y = erf(h), integrated over h."""
     variance = point[VARIANCE]
@@ -55,7 +49,7 @@ _STATEMENTS = {
     "(139): density of y = erf(h), h ~ N(0, σ²)": formula(
         "every h",
         lambda: _density(h),
-        _post_activation_density,
+        lambda: sp.exp(-(h**2) / (2 * VARIANCE)) / sp.sqrt(2 * sp.pi * VARIANCE) / _SLOPE_OF_ERF,
         meant=(_SQUARED, lambda: _density(h**2)),
     ),
     "(140), second line: D_KL of a uniform variable from erf(h)": number(

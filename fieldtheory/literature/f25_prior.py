@@ -64,11 +64,6 @@ def _fourier() -> sp.Expr:
 _GAUSSIAN = sp.exp(-(_h**2) / (2 * _C)) / sp.sqrt(2 * sp.pi * _C)
 
 
-def _normalised() -> sp.Expr:
-    """∫ dh dh̃ exp(h̃h + Ch̃²/2 + j̃h̃), over h̃ the Gaussian of h + j̃."""
-    return sp.simplify(sp.integrate(_GAUSSIAN.subs(_h, _h + _j), (_h, -sp.oo, sp.oo)))
-
-
 def _printed_observables(inputs: int, average: bool) -> sp.Matrix:
     """(16)–(18), (88) for one neuron; (25), (101) with their averages."""
     action = theory(1, inputs=inputs).network_action
@@ -269,7 +264,12 @@ _STATEMENTS = {
         lambda: theory(2).network_action.covariance[2, 2],
         meant=("Σ_{k=0}^l f^(k)", sp.Add(*map(sym.kernel, range(3)))),
     ),
-    "(106): Z[0, j̃], the normalisation": formula("every j̃ and C", sp.S.One, _normalised),
+    "(106): Z[0, j̃], the normalisation": formula(
+        "every j̃ and C",
+        sp.S.One,
+        # Over h̃ the Gaussian of h + j̃ is left.
+        lambda: sp.simplify(sp.integrate(_GAUSSIAN.subs(_h, _h + _j), (_h, -sp.oo, sp.oo))),
+    ),
     "(137), first line: x̃ as −∂/∂x of the exponential, over it": formula(
         "one variable, every x and C",
         _dual,

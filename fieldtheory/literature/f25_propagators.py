@@ -69,9 +69,8 @@ def _printed_eta(index: int) -> sp.Expr:
 def _inverse() -> sp.Matrix:
     """G S^(2), with (46)–(48) for the blocks of G."""
     S21, S22, G12 = theory(2).hessian.S21, theory(2).hessian.S22, theory(2).propagator.G12
-    none = sp.zeros(4)
-    S = sp.Matrix(sp.BlockMatrix([[none, S21.T], [S21, S22]]))
-    G = sp.Matrix(sp.BlockMatrix([[_fluctuations(), G12], [G12.T, none]]))
+    S = sp.Matrix(sp.BlockMatrix([[sp.zeros(4), S21.T], [S21, S22]]))
+    G = sp.Matrix(sp.BlockMatrix([[_fluctuations(), G12], [G12.T, sp.zeros(4)]]))
     return (G * S).applyfunc(sp.expand)
 
 
@@ -175,17 +174,6 @@ def _printed_bracket(spurious: sp.Expr) -> sp.Expr:
     return -sym.kernel(1) + _SOURCE + spurious * weights
 
 
-def _bracket() -> sp.Expr:
-    """The exponent of the constraint (19) on C = C̄ − ε over N C̃, with all neurons equal."""
-    shifted = {sym.kernel(1): sym.kernel(1) - _SOURCE, SQUARES: sym.WIDTH * _SQUARE}
-    return sp.expand(constraint(1).subs(shifted) / (sym.WIDTH * sym.conjugate(1)))
-
-
-def _ratio_of_variances(point: Any) -> float:
-    solution = solve(ResidualNetwork(depth=3), 0.3)
-    return float(solution.kernel_variance[2] / np.sum(solution.G11[:3, :3]))
-
-
 def _finite(variance: int) -> sp.Expr:
     """1 if ⟨e^{x²/2}⟩ is finite, which grows slower than e^{x²}, else 0."""
     x = sp.Symbol("x", real=True)
@@ -201,7 +189,13 @@ _STATEMENTS = {
     "line after (31): bracket of the constraint with a source ε": formula(
         "all neurons equal",
         _printed_bracket(sym.WIDTH),
-        _bracket,
+        # The exponent of the constraint (19) on C = C̄ − ε over N C̃.
+        lambda: sp.expand(
+            constraint(1).subs(
+                {sym.kernel(1): sym.kernel(1) - _SOURCE, SQUARES: sym.WIDTH * _SQUARE}
+            )
+            / (sym.WIDTH * sym.conjugate(1))
+        ),
         meant=("no N inside of the bracket", _printed_bracket(sp.S.One)),
     ),
     "(32): Δ_12 = N⟨C C̃⟩ as the response of (31)": formula(
@@ -323,7 +317,12 @@ _STATEMENTS = {
         "C_11 = 2", sp.S.One, lambda: _finite(2), "the condition is slower than e^{x²/(2C)}"
     ),
     "(132), (133): Var K^(2) over Σ_kl G11^kl of the residual kernels": double(
-        "φ = erf, L = 3", sp.S.One, _ratio_of_variances
+        "φ = erf, L = 3",
+        sp.S.One,
+        lambda point: (
+            (three := solve(ResidualNetwork(depth=3), 0.3)).kernel_variance[2]
+            / np.sum(three.G11[:3, :3])
+        ),
     ),
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.literature.claim import bound, claims_of, formula, interval
+from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
@@ -50,20 +51,16 @@ def neglected_power() -> sp.Expr:
 def _optima(entry: tuple[int, int]) -> dict[str, float]:
     """ρ* of an entry of the kernel by depth, in the network of Fig. 4."""
     K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
-    return {
-        f"L = {L}": float(np.asarray(optimal_scaling(ResidualNetwork(depth=L), K0))[entry])
-        for L in (10, 50, 100, 200)
-    }
+
+    def optimum(depth: int) -> float:
+        return np.asarray(optimal_scaling(ResidualNetwork(depth=depth), K0))[entry]
+
+    return at("L", (10, 50, 100, 200), optimum)
 
 
-def _feed_forward() -> dict[str, float]:
-    """C*^(L) of the FFNet of Fig. 2, at large depth."""
-    network = FeedForwardNetwork(
-        depth=400, activation=as_activation("erf"), weight_variance=1.2, bias_variance=0.2
-    )
-    return {"L = 400": float(solve(network, 1.4).kernels[400])}
-
-
+_FFNET = FeedForwardNetwork(
+    depth=1, activation=as_activation("erf"), weight_variance=1.2, bias_variance=0.2
+)
 # The input fills less than the dynamic range.
 SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
@@ -115,7 +112,7 @@ _STATEMENTS = {
     "section II.3: C* of FFNets at large depth, below 0.01: it decays to zero": interval(
         "the network of Fig. 2",
         (-0.01, 0.01),
-        _feed_forward,
+        lambda: at("L", (400,), lambda L: solve(_FFNET.replace(depth=L), 1.4).kernels[L]),
         "σ_b² = 0.2 keeps it at a fixed point",
     ),
     "section III.1: ρ* of a covariance lies between 0.1 and 0.3": interval(

@@ -99,11 +99,6 @@ def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
     return sym.WIDTH * sym.INPUT_WIDTH * conjugate * (factor * data - C)
 
 
-def _data_action() -> sp.Expr:
-    others = {sym.conjugate(l): 0 for l in range(1, 4)}
-    return sp.expand(sp.expand_log(theory(2).action.subs(others).doit(), force=True))
-
-
 def _price(size: int, by_density: bool = False) -> sp.Expr:
     """⟨∂_k ∂_l f⟩, or ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf.
 
@@ -158,7 +153,11 @@ _STATEMENTS = {
     "(96), (99): terms of the action in C̃^(0)": formula(
         "L = 2",
         _printed_data_action,
-        _data_action,
+        lambda: sp.expand(
+            sp.expand_log(
+                theory(2).action.subs({sym.conjugate(l): 0 for l in (1, 2, 3)}).doit(), force=True
+            )
+        ),
         meant=("the term of the data over N", lambda: _printed_data_action(sp.S.One)),
     ),
     "(109): K^(2) = K^(1) + C^(1)": formula(

@@ -136,21 +136,12 @@ def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:
     return (weight * sp.Matrix([own, slope])).applyfunc(lambda e: sp.simplify(SKIP**2 + e))
 
 
-def _at_small_kernel() -> sp.Matrix:
-    susceptibilities = susceptibilities_of(expansion(3), (1 - SKIP**2) / SLOPE**2)
-    return susceptibilities.applyfunc(lambda e: sp.limit(e, KERNEL, 0))
-
-
-def _bend() -> sp.Expr:
-    """a_1 of (B.30), from the average."""
-    moment = GaussianAverage(expansion(3) ** 2, X, KERNEL).doit()
-    return sp.expand(sp.expand(moment).coeff(KERNEL, 2) / SLOPE**2)
-
-
 def _decay() -> sp.Expr:
-    """κ of K^(l) = κ/l, from −κ/l² = a_1 (1 − γ²) (κ/l)²."""
+    """κ of K^(l) = κ/l, from −κ/l² = a_1 (1 − γ²) (κ/l)², with a_1 of (B.30) from the average."""
+    moment = GaussianAverage(expansion(3) ** 2, X, KERNEL).doit()
+    bend = sp.expand(sp.expand(moment).coeff(KERNEL, 2) / SLOPE**2)
     decay = sp.Symbol("kappa", positive=True)
-    (solution,) = sp.solve(-1 - _bend() * (1 - SKIP**2) * decay, decay)
+    (solution,) = sp.solve(-1 - bend * (1 - SKIP**2) * decay, decay)
     return solution
 
 
@@ -279,7 +270,11 @@ _STATEMENTS = {
         instances=1,
     ),
     "(B.19), (B.21): χ_∥ and χ_⊥ for C_W = (1 − γ²)/σ_1²": formula(
-        "smooth φ with φ(0) = 0, K* = 0, every γ", _ONES, _at_small_kernel
+        "smooth φ with φ(0) = 0, K* = 0, every γ",
+        _ONES,
+        lambda: susceptibilities_of(expansion(3), _CRITICAL).applyfunc(
+            lambda e: sp.limit(e, KERNEL, 0)
+        ),
     ),
     "(B.27): ⟨φ⁴⟩ − ⟨φ²⟩²": formula(
         "φ = x above and x/5 below zero",

@@ -32,7 +32,6 @@ _PAIR = np.array([[1.0, 0.4], [0.4, 0.7]])
 _HALF = float(np.sqrt(0.5))
 _RELU = critical_network("relu", _HALF, depth=2)
 _SKIPS = tuple(float(gamma) for gamma in np.linspace(0.1, 0.9, 9))
-_STEP = 1e-4
 _NOT_ALL = "connected correlators of different layers are missing, of the same order 1/n"
 
 
@@ -89,11 +88,12 @@ def _printed_slope(up: float, down: float, gamma: float) -> float:
 
 
 def _slopes(activation: str, closure: bool) -> dict[str, float]:
-    """dν/dγ by γ."""
+    """dν/dγ by γ, from differences."""
+    step = 1e-4
 
     def slope(gamma: float) -> float:
-        low, high = vertex_slope(activation, np.array([gamma - _STEP, gamma + _STEP]), closure)
-        return (high - low) / (2 * _STEP)
+        low, high = vertex_slope(activation, np.array([gamma - step, gamma + step]), closure)
+        return (high - low) / (2 * step)
 
     return at("γ", _SKIPS, slope)
 

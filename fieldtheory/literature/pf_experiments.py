@@ -5,7 +5,6 @@ PF does not say which point of the edge of chaos it takes for tanh; several are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,21 +17,16 @@ from fieldtheory.literature.claim import claims_of, formula, interval, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
-from fieldtheory.networks.activations import as_activation, h
+from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
 
-_DEPTH, _DRAWS = 500, 10_000
 _GRID = (-2.0, -1.0, 0.0, 1.0, 2.0)
 # ReLU networks without bias are 0 at z = 0.
-_WITHOUT_ZERO = (-2.0, -1.0, 1.0, 2.0)
-# Variances at which tanh networks on the edge of chaos rest.
-_RESTING = (0.5, 1.0)
+_WITHOUT_ZERO = tuple(z for z in _GRID if z)
 _CLOSE = 0.95
-# Draws, neurons and layers.
-_FEW, _NARROW, _LAYERS = 1000, 20, 100
 
 
 def edge_of_chaos(variance: float) -> tuple[float, float]:
@@ -54,15 +48,15 @@ def feed_forward(
 ) -> np.ndarray:
     """Covariances of the last of 500 layers of wide networks without skip connections."""
     variances: Any = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-    network = FeedForwardNetwork(depth=_DEPTH, activation=activation, input_dim=1, **variances)
+    network = FeedForwardNetwork(depth=500, activation=activation, input_dim=1, **variances)
     K0 = input_kernel(np.array(inputs)[:, None], network)
-    return solve(network, K0).kernels[_DEPTH]
+    return solve(network, K0).kernels[network.depth]
 
 
 def _on_the_edge() -> dict[str, float]:
-    """The smallest correlation of all pairs of inputs."""
+    """The smallest correlation of all pairs of inputs, for variances at which networks rest."""
     correlations = {}
-    for weight, bias in map(edge_of_chaos, _RESTING):
+    for weight, bias in map(edge_of_chaos, (0.5, 1.0)):
         K = feed_forward("tanh", weight, bias, _GRID)
         correlations[f"σ_w² = {weight:.3g}, σ_b² = {bias:.3g}"] = float(correlated(K).min())
     return correlations
@@ -81,9 +75,8 @@ def _on_one_edge(resting: float) -> float:
 
 def _variances_of_relu() -> dict[str, float]:
     """ln of the ratio of variances of x_last for z = 2 and 1, and for z = −2 and 1."""
-    K = dict(
-        zip(_WITHOUT_ZERO, np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO)), strict=True)
-    )
+    variances = np.diagonal(feed_forward("relu", 2.0, 0.0, _WITHOUT_ZERO))
+    K = dict(zip(_WITHOUT_ZERO, variances, strict=True))
     return at("z", (-2, 2), lambda z: np.log(K[z] / K[1]))
 
 
@@ -92,46 +85,32 @@ def _deviations() -> dict[str, float]:
     one, other = (
         np.diagonal(
             solve_diffusion(
-                DiffusionNetwork(depth=_DEPTH, activation=as_activation(phi)), [0.0, 1.0]
+                DiffusionNetwork(depth=500, activation=as_activation(phi)), [0.0, 1.0]
             ).covariance[-1]
         )
         for phi in ("tanh", "linear")
     )
-    scores = (one - other) / np.sqrt(2 / _DRAWS * (one**2 + other**2))
+    scores = (one - other) / np.sqrt(2 / 10_000 * (one**2 + other**2))
     return at("z", (0, 1), lambda z: scores[z])
 
 
 @lru_cache
-def _drawn(activation: Any, method: str) -> np.ndarray:
-    """x_T,1 of 1000 networks, or diffusions, for z = 0 and 1."""
-    network = DiffusionNetwork(depth=_LAYERS, width=_NARROW, activation=activation)
-    generator = np.random.default_rng([1, method == "sde"])
-    start = input_layer(network, [0.0, 1.0])
-    *_, last = layers_drawn(network, start, method, generator, _FEW)
-    return np.asarray(start[:, 0] + last.displacements[:, :, 0])
-
-
-def _scores(activation: str) -> dict[str, float]:
+def _scores(activation: Any) -> dict[str, float]:
     """Differences of means and second moments of network and diffusion in standard errors."""
-    one, other = (_drawn(activation, method) for method in ("weights", "sde"))
-    products: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "x(0)": lambda x: x[:, 0],
-        "x(1)": lambda x: x[:, 1],
-        "x(0)²": lambda x: x[:, 0] ** 2,
-        "x(1)²": lambda x: x[:, 1] ** 2,
-        "x(0) x(1)": lambda x: x[:, 0] * x[:, 1],
-    }
+    draws, moments = 1000, []
+    network = DiffusionNetwork(depth=100, width=20, activation=activation)
+    start = input_layer(network, [0.0, 1.0])
+    for method in ("weights", "sde"):
+        generator = np.random.default_rng([1, method == "sde"])
+        *_, last = layers_drawn(network, start, method, generator, draws)
+        x, y = np.ascontiguousarray((start[:, 0] + last.displacements[:, :, 0]).T)
+        moments.append({"x(0)": x, "x(1)": y, "x(0)²": x**2, "x(1)²": y**2, "x(0) x(1)": x * y})
     scores = {}
-    for name, product in products.items():
-        first, second = product(one), product(other)
-        error = np.sqrt((first.var() + second.var()) / _FEW)
+    for name, first in moments[0].items():
+        second = moments[1][name]
+        error = np.sqrt((first.var() + second.var()) / draws)
         scores[f"⟨{name}⟩"] = float((first.mean() - second.mean()) / error)
     return scores
-
-
-def _slopes() -> sp.Matrix:
-    swish = as_activation("swish").expression
-    return sp.Matrix([swish.diff(h, n).subs(h, 0) for n in (1, 2)])
 
 
 def _between_outputs(activation: str, inputs: tuple[float, ...] = _GRID) -> dict[str, float]:
@@ -174,7 +153,11 @@ _STATEMENTS = {
         (-4.0, 4.0),
         lambda: _scores("swish"),
     ),
-    "section 4.1: φ'(0) and φ''(0)": formula("φ = swish", sp.Matrix([1, 1]) / 2, _slopes),
+    "section 4.1: φ'(0) and φ''(0)": formula(
+        "φ = swish",
+        sp.Matrix([1, 1]) / 2,
+        lambda: sp.Matrix(DiffusionNetwork(activation=as_activation("swish")).exact_slopes[:2]),
+    ),
     "section 4.1: (|μ_x| + |σ_x|)/(1 + |x|) at large |x|, not bounded": interval(
         "φ = swish, ψ = x, D = 3",
         lambda: (1e4, np.inf),
@@ -237,7 +220,7 @@ _STATEMENTS = {
     "no discernible impact": interval(
         "φ = tanh, edge of chaos, σ_b² = 0.038 and 0.15, L = 500, z from −2 to 2",
         (-0.01, 0.01),
-        lambda: at("K*", _RESTING, _on_one_edge),
+        lambda: at("K*", (0.5, 1.0), _on_one_edge),
     ),
     "section 1, Fig. 1: ln of the ratio of variances of x_last for |z| = 2 and 1, above "
     "0: the input affects it": interval(

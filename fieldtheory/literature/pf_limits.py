@@ -127,11 +127,6 @@ def _printed_covariation(variance: sp.Matrix) -> sp.Matrix:
     return (FIRST**2 * variance).applyfunc(sp.expand)
 
 
-def _factorised() -> sp.Matrix:
-    """cov(ε_oi, ε_pj) = (A Aᵀ)_op (Bᵀ B)_ij of A ζ B, columns one below the other."""
-    return sp.kronecker_product(_COLUMNS.T * _COLUMNS, _ROWS * _ROWS.T).applyfunc(sp.expand)
-
-
 def _shared_norms() -> sp.Matrix:
     """d[x^(i), x^(j)] of (17) with one vector of noise for both, ‖ψ(x^(i))‖ and ‖ψ(x^(j))‖."""
     lengths = sp.sqrt(ONE.dot(ONE)) * sp.sqrt(OTHER.dot(OTHER))
@@ -248,7 +243,10 @@ _STATEMENTS = {
         lambda: covariation(full()),
     ),
     "text after Assumption 3.3: covariance of the entries of A ζ B": formula(
-        "D = 2", _factorised, lambda: covariance(*(2 * [(_ROWS * _NOISE_W * _COLUMNS).vec()]))
+        "D = 2",
+        # (A Aᵀ)_op (Bᵀ B)_ij, columns one below the other.
+        lambda: sp.kronecker_product(_COLUMNS.T * _COLUMNS, _ROWS * _ROWS.T).applyfunc(sp.expand),
+        lambda: covariance(*(2 * [(_ROWS * _NOISE_W * _COLUMNS).vec()])),
     ),
     "(14), Corollary 3.2: drift": formula(
         "D = 2, every φ, matrix normal weights",

@@ -23,7 +23,6 @@ from fieldtheory.theory.diffusion_limit.small_increments import S_II, SLOPES, ST
 # x²/√(1 + x²) <= |x|.
 _ROOT = as_activation(h / (1 + h**2) ** sp.Rational(1, 4))
 _WIDTH = 3
-_LENGTHS = (1.0, 1e3, 1e6)
 _HORIZON = sp.Symbol("T", positive=True)
 _POWER = sp.Symbol("γ", positive=True)
 _RIGHT, _LEFT = sp.symbols("a_+ a_-", real=True)
@@ -31,7 +30,6 @@ _DEPTH = sp.Symbol("L", positive=True)
 # ⟨φ(h)⟩ and ⟨φ(h)²⟩ of a φ with these slopes and h of variance S_ii.
 _MEAN = (_RIGHT - _LEFT) * sp.sqrt(S_II / (2 * sp.pi))
 _SQUARE = (_RIGHT**2 + _LEFT**2) * S_II / 2
-_NOT_ONE = 1 - 1e-6
 
 
 @lru_cache
@@ -64,10 +62,6 @@ def at_end(values: Any) -> np.ndarray:
     return np.asarray(values[-1])
 
 
-def _kurtosis(width: int) -> float:
-    return float(np.min(at_end(deep("tanh", (0.0, 1.0), width=width).kurtosis)))
-
-
 def _dependency() -> dict[str, float]:
     """Differences of mean and variance of x_T between z = 0 and z = 1, controlled by T."""
     differences = {}
@@ -84,11 +78,6 @@ def _rates() -> sp.Matrix:
     """Drift and covariation."""
     moments = limit.law_increments()
     return sp.Matrix([moments.mean[0], moments.covariance[0]])
-
-
-def _rescaled_rates() -> sp.Matrix:
-    """The same with μ^b, μ^W, Σ^b, Σ^W times T."""
-    return _rates().subs({s: _HORIZON * s for s in (limit.MU_O, limit.V_OO, limit.V_OP)})
 
 
 def _at_horizon(horizon: float, **variances: Any) -> Callable[[Mapping[Any, Any]], float]:
@@ -138,7 +127,7 @@ def growth(activation: Any, input_activation: Any) -> dict[str, float]:
         size = np.linalg.norm(mean(x)) + np.sqrt(np.trace(spread(x, x)))
         return float(size / (1 + length))
 
-    return at("|x|", _LENGTHS, at_length)
+    return at("|x|", (1.0, 1e3, 1e6), at_length)
 
 
 def _bounded(*cases: tuple[str, Any]) -> dict[str, float]:
@@ -204,7 +193,7 @@ def _mean_of_layer(point: Mapping[Any, Any]) -> float:
     return float(solution.mean[1, 0] * np.sqrt(depth))
 
 
-_POSITIVE = (1e-3, np.inf)
+_POSITIVE, _BELOW_ONE = (1e-3, np.inf), (-1.0, 1 - 1e-6)
 _SCALE_FREE = "positively homogeneous φ, Gaussian h"
 
 _STATEMENTS = {
@@ -223,24 +212,31 @@ _STATEMENTS = {
         "exact at every D; the mean is what fades as T grows",
     ),
     "section 3.4, flexible output distributions: output correlations, below 1": interval(
-        "φ = tanh, ψ = x, σ_b = 1, copied inputs", (-1.0, _NOT_ONE), lambda: _correlated(1.0)
+        "φ = tanh, ψ = x, σ_b = 1, copied inputs", _BELOW_ONE, lambda: _correlated(1.0)
     ),
     "section 3.4, flexible output distributions: output correlations, below 1 unless "
     "there are no weights": interval(
         "φ = tanh, ψ = x, σ_b = 0, copied inputs",
-        (-1.0, _NOT_ONE),
+        _BELOW_ONE,
         lambda: _correlated(0.0),
         "without biases it takes ψ(x^(i)), ψ(x^(j)) that are not parallel; here x^(j) ∝ x^(i)",
     ),
     "section 3.4, flexible output distributions: excess kurtosis of x_T, not zero": interval(
         "φ = tanh, ψ = x, L → ∞, z = 0 and 1",
         _POSITIVE,
-        lambda: at("D", (1, 10, 500), _kurtosis),
+        lambda: at(
+            "D",
+            (1, 10, 500),
+            lambda D: at_end(deep("tanh", (0.0, 1.0), width=D).kurtosis).min(),
+        ),
         "it falls as 1/D: the joint law is Gaussian for D → ∞",
     ),
     "section 3.4, role of integration time: drift and covariation over T dt, from "
     "parameters that are scaled by T": formula(
-        "every φ, ψ and Gaussian law", lambda: _HORIZON * _rates(), _rescaled_rates
+        "every φ, ψ and Gaussian law",
+        lambda: _HORIZON * _rates(),
+        # With μ^b, μ^W, Σ^b, Σ^W times T.
+        lambda: _rates().subs({s: _HORIZON * s for s in (limit.MU_O, limit.V_OO, limit.V_OP)}),
     ),
     "section 3.4, role of integration time: covariance of x_T for T = 1 and σ_w² = σ_b² = "
     "2, from T = 2 and σ_w² = σ_b² = 1": double(

@@ -18,12 +18,10 @@ from fieldtheory.theory import notation as sym
 
 _NOISE = sp.Symbol("σ", positive=True)
 _LABEL = sp.Symbol("y", real=True)
-_SAMPLES = 40
 _LABELS = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
 _ANGLES = np.arange(len(_LABELS))
 _X = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
 _NOISE_VARIANCE = 0.1
-_DEPTHS = (25, 100, 400)
 
 
 def _prior() -> tuple[sp.Symbol, sp.Matrix, sp.Matrix, sp.Matrix]:
@@ -66,7 +64,7 @@ def _room() -> sp.Matrix:
         terms = (comb(N, k) * k**k * (N - k) ** (N - k) for k in range(N + 1))
         return sp.Rational(sum(terms), N**N)
 
-    return sp.Matrix([2 * sp.sqrt(N) - moment(N) for N in range(1, _SAMPLES + 1)])
+    return sp.Matrix([2 * sp.sqrt(N) - moment(N) for N in range(1, 41)])
 
 
 def _divergence(schedule: str, depth: int, inputs: int) -> float:
@@ -76,12 +74,12 @@ def _divergence(schedule: str, depth: int, inputs: int) -> float:
 
 
 def _over_depth(inputs: int) -> dict[str, float]:
-    return at("L", _DEPTHS, lambda L: _divergence("none", L, inputs) / L)
+    return at("L", (25, 100, 400), lambda L: _divergence("none", L, inputs) / L)
 
 
 def _growth(inputs: int) -> float:
     """KL per layer between two depths over (N/2) ln(1 + σ_w²/2)."""
-    first, last = _DEPTHS[-2:]
+    first, last = 100, 400
     change = _divergence("none", last, inputs) - _divergence("none", first, inputs)
     return float(change / ((last - first) * inputs / 2 * np.log(2)))
 
@@ -108,8 +106,8 @@ def _one_input() -> sp.Expr:
 _STATEMENTS = {
     "(10): mean and variance of f(x) given y_N": formula("N = 2", _printed_posterior, _posterior),
     "Theorem 2: 2√N − E exp(N kl(r_S ‖ r)), not negative": bound(
-        f"N = 1 to {_SAMPLES}, prior that does not depend on S",
-        sp.zeros(_SAMPLES, 1),
+        "N = 1 to 40, prior that does not depend on S",
+        sp.zeros(40, 1),
         _room,
         "what is left of the proof holds for every N, loss and posterior",
     ),
@@ -139,7 +137,7 @@ _STATEMENTS = {
         interval(
             f"{schedule} scaling, N = 5, σ_w² = 2, σ² = 0.1",
             partial(_bound, schedule),
-            partial(at, "L", _DEPTHS, partial(_divergence, schedule, inputs=5)),
+            partial(at, "L", (25, 100, 400), partial(_divergence, schedule, inputs=5)),
         )
         for schedule in ("uniform", "decreasing")
     ],

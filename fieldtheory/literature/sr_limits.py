@@ -17,10 +17,6 @@ from fieldtheory.theory import notation as sym
 
 # Inputs of different lengths, two of them parallel and two orthogonal.
 INPUTS = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.5], [-0.6, 0.8], [-0.5, -1.0]])
-# Of a schedule that falls fast, λ_l² = 2^(−l²), this many layers are all.
-_ENOUGH = 12
-_DEPTHS = (4, 64, 1024)
-_FAST_DEPTHS = (1, 3, 5)
 
 
 @lru_cache
@@ -66,17 +62,17 @@ def tail_ratios(first: int) -> dict[str, float]:
         tail = limit.remaining[place] + (0.0 if first else last)
         return float(np.abs(limit.kernels[-1] - limit.kernels[place]).max() / tail)
 
-    return at("L", _DEPTHS, ratio)
+    return at("L", (4, 64, 1024), ratio)
 
 
 def fast_tail_ratios(first: int) -> dict[str, float]:
-    """The same for λ_l² = 2^(−l²), from exact numbers, at the largest variance of `INPUTS`."""
+    """The same for λ_l² = 2^(−l²), of which 12 layers are all, at the largest variance."""
     step = relu_step(1).subs({sym.WEIGHT: sp.sqrt(2), sym.BIAS: sp.sqrt(2) / 2})
-    scales = [sp.Rational(1, 2 ** (l * l)) for l in range(_ENOUGH + 1)]
+    scales = [sp.Rational(1, 2 ** (l * l)) for l in range(13)]
     Q = [sp.Rational(float(limit_of("decreasing").input_kernel.max()))]
     for square in scales[1:]:
         Q.append(step.subs({sym.kernel(0): Q[-1], SCALE: sp.sqrt(square)}))
-    return at("L", _FAST_DEPTHS, lambda L: (Q[-1] - Q[L]) / sum(scales[L + first :]))
+    return at("L", (1, 3, 5), lambda L: (Q[-1] - Q[L]) / sum(scales[L + first :]))
 
 
 def _tangent_changes() -> dict[str, float]:
@@ -85,7 +81,7 @@ def _tangent_changes() -> dict[str, float]:
     changes = np.abs(limit.tangent_kernels[-1] - limit.tangent_kernels).max(axis=(1, 2))
     return {
         f"L = {L}": float(changes[place] / limit.remaining[place])
-        for L in (*_DEPTHS, 2**20)
+        for L in (4, 64, 1024, 2**20)
         for place in np.flatnonzero(limit.places == L)
     }
 
@@ -94,12 +90,6 @@ def _between() -> tuple[float, float]:
     """Constants A and B of Proposition 7: Ψ grows from layer to layer."""
     limit = limit_of("decreasing")
     return _rate(float(limit.input_kernel.max())), _rate(float(limit.kernels[-1].max()))
-
-
-def _fastest_tangent() -> float:
-    """Ψ + Ψ' Θ at infinite depth, where it is largest, with Ψ' = σ_w²/2 = 1."""
-    limit = limit_of("decreasing")
-    return _rate(float(limit.kernels[-1].max())) + float(limit.tangent_kernels[-1].max())
 
 
 _STATEMENTS = {
@@ -123,7 +113,8 @@ _STATEMENTS = {
     ],
     "Proposition 8: sup |Θ_L − Θ_∞| / Σ_{k>L} λ_k², bounded": interval(
         "λ_l = 1/(√l ln(l+1)), σ_b > 0, 5 inputs",
-        lambda: (0.0, _fastest_tangent()),
+        # Ψ + Ψ' Θ at infinite depth, where it is largest, with Ψ' = σ_w²/2 = 1.
+        lambda: (0.0, _between()[1] + float(limit_of("decreasing").tangent_kernels[-1].max())),
         _tangent_changes,
         "Θ_L converges as Q_L does, like 1/ln L here",
     ),

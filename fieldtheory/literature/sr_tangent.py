@@ -33,8 +33,7 @@ _NEXT = sp.Symbol("λ_{l+1}", positive=True)
 _TANGENT = sp.Symbol("Θ_l", real=True)
 _LAYER = sp.Symbol("l", integer=True, positive=True)
 _GROWTH = 1 + sym.WEIGHT**2 / 2
-_DEPTH, _VARIANCE = 20, 1.5
-
+_INPUT_VARIANCE = 1.5
 
 _K = [[K_XX, K_XY], [K_XY, K_YY]]
 
@@ -124,15 +123,15 @@ def _relative(gradient: sp.Expr, layer: int) -> float:
 
 def _largest() -> dict[str, float]:
     """The largest of Σ E|∂y_L/∂W_l|² over the layers l, over the exponential in the bound."""
-    ratios = {}
+    depth, ratios = 20, {}
     for schedule in ("uniform", "decreasing", "none"):
-        network = stable_network(schedule, _DEPTH, **BIASED, input_dim=1)
+        network = stable_network(schedule, depth, **BIASED, input_dim=1)
         size = np.exp(network.weight_variance / 2 * network.schedule.sum_of_squares)
         gradients = [
-            tangent_kernels(network, _VARIANCE, weight_rates=rates, bias_rates=0.0)
-            for rates in np.eye(_DEPTH + 2)[:-1]
+            tangent_kernels(network, _INPUT_VARIANCE, weight_rates=rates, bias_rates=0.0)
+            for rates in np.eye(depth + 2)[:-1]
         ]
-        largest = max(gradient.tangent_kernels[_DEPTH] for gradient in gradients)
+        largest = max(gradient.tangent_kernels[depth] for gradient in gradients)
         ratios[network.schedule.formula] = float(largest / size)
     return ratios
 
@@ -140,7 +139,7 @@ def _largest() -> dict[str, float]:
 _STATEMENTS = {
     "Proposition 1: max_l Σ E|∂y_L/∂W_l|² / exp(σ_w²/2 Σ λ²), below a constant C": interval(
         "sum over the weights of a layer, l = 0 to L = 20, N → ∞",
-        (0.0, _VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
+        (0.0, _INPUT_VARIANCE + 2 * BIASED["bias_variance"] / BIASED["weight_variance"]),
         _largest,
         "C = Q_0 + 2σ_b²/σ_w² serves every L and λ_{l,L}, from Π (1 + λ² σ_w²/2)",
     ),

@@ -1,8 +1,9 @@
-"""All claims of the papers, and their verdicts in one go."""
+"""All claims of the papers by the numbers of equations, and their verdicts in one go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 
 from fieldtheory import validation
@@ -25,7 +26,6 @@ from fieldtheory.literature import (
     sr_universality,
 )
 from fieldtheory.literature.claim import EDITIONS, Claim, Verdict
-from fieldtheory.literature.equation_numbers import names
 from fieldtheory.literature.evidence import Evidence
 from fieldtheory.numerics import chunks
 
@@ -55,10 +55,6 @@ def claims(papers: Sequence[str] | None = None, equation: str | None = None) -> 
         Of "F25", "F23", "PDLT-B", "SR" and "PF".
     equation : str, optional
         Those that name this number, such as "113" or "B.26", also in "text after (68)".
-
-    Returns
-    -------
-    tuple of Claim
 
     Raises
     ------
@@ -183,3 +179,53 @@ def _places(papers: Sequence[str] | None, equation: str | None = None) -> list[t
 def _evidence_and_word(paper: str, index: int, digits: int) -> tuple[Evidence, str]:
     verdict = PAPERS[paper][index].verdict(digits)
     return verdict.found, verdict.word
+
+
+_NUMBER = r"(?:S|B\.)?\d+"
+_PART = re.compile(rf"({_NUMBER})(?:–({_NUMBER}))?$")
+_NAMED = re.compile(rf"\(({_NUMBER})\)(?:–\(({_NUMBER})\))?")
+_ELSEWHERE = ("text", "line", "Fig", "section", "appendix", "footnote")
+
+
+def numbers(ranges: str) -> list[str]:
+    """The numbers in ranges.
+
+    Examples
+    --------
+    >>> numbers("1, 3–5, S1–S2, B.9–B.10")
+    ['1', '3', '4', '5', 'S1', 'S2', 'B.9', 'B.10']
+    """
+    parts = [_PART.match(part) for part in ranges.split(", ")]
+    return _spelled_out((part[1], part[2]) for part in parts if part)
+
+
+def numbers_in(equation: str) -> list[str]:
+    """The numbers of the equations that a claim is on; text after an equation is not on it.
+
+    Examples
+    --------
+    >>> numbers_in("(46)–(48)"), numbers_in("(140), second line"), numbers_in("text after (51)")
+    (['46', '47', '48'], ['140'], [])
+    """
+    elsewhere = equation.startswith(_ELSEWHERE)
+    return [] if elsewhere else _spelled_out(_NAMED.findall(equation))
+
+
+def names(equation: str, number: str) -> bool:
+    """Whether a claim names an equation, also where it is on the text after it.
+
+    Examples
+    --------
+    >>> names("text after (68)", "68"), names("(98), (99)", "68")
+    (True, False)
+    """
+    return number in _spelled_out(_NAMED.findall(equation))
+
+
+def _spelled_out(ranges: Iterable[tuple[str, str | None]]) -> list[str]:
+    spelled = []
+    for first, last in ranges:
+        prefix = first.rstrip("0123456789")
+        start, end = (int((n or first).removeprefix(prefix)) for n in (first, last))
+        spelled += [f"{prefix}{n}" for n in range(start, end + 1)]
+    return spelled

@@ -1,14 +1,15 @@
 """One self-contained HTML page: formulas as MathML, figures embedded, tables; no network needed.
 
-In every text of a page ``$...$`` is a formula, everything else is shown as it stands.
+Templates hold the prose. In every text ``$...$`` is a formula, everything else is shown as it
+stands; numbers have six significant digits, None is an empty cell, digits that must all be shown go
+in as text.
 """
 
 import base64
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,143 +21,25 @@ import numpy as np
 from fieldtheory.numerics.storage import write_whole
 
 ACCENTS = ("~", "^", "¯", "˙", "¨", "→")
-PRIMES = "′″‴⁗"
 CLOSING = (")", "]", "}", "⟩", "|", "!")
 LIMITS = {"msub": "munder", "msubsup": "munderover"}
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A displayed formula; its LaTeX source can be unfolded and copied.
+def page(template: str, path: Path | None = None, /, **context: Any) -> str:
+    """A page from one of the templates beside this module, also written to a file if it has a path.
 
-    Attributes
-    ----------
-    title : str
-        What the formula is.
-    latex : str
-        LaTeX in math mode, without ``$``.
-    note : str
-        A remark below it.
-    """
-
-    title: str
-    latex: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture, embedded into the page.
-
-    Attributes
-    ----------
-    title : str
-        What it shows; also the text for readers who do not see it.
-    png : bytes or Path
-        The picture, or the PNG file that holds it.
-    caption : str
-        Text below it.
-
-    Raises
-    ------
-    ValueError
-        ``png`` is not a PNG picture.
-    """
-
-    title: str
-    png: bytes | Path
-    caption: str = ""
-
-    def __post_init__(self) -> None:
-        data = self.png if isinstance(self.png, bytes) else Path(self.png).read_bytes()
-        if not data.startswith(b"\x89PNG\r\n\x1a\n"):
-            source = f"{data[:8]!r}..." if data is self.png else str(self.png)
-            raise ValueError(f"png must be a PNG picture, got {source}")
-        object.__setattr__(self, "png", data)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers and words in columns.
-
-    Attributes
-    ----------
-    title : str
-        What the table holds.
-    columns : sequence of str
-        Headings.
-    rows : sequence of sequences
-        Cells, as many as columns: numbers, shown with six significant digits, texts,
-        booleans, or None for an empty cell. Digits that must all be shown go in as text.
-    note : str
-        A remark below it.
-    scientific : sequence of str
-        Headings of columns always set as m × 10ⁿ with two digits, such as differences.
-
-    Raises
-    ------
-    ValueError
-        A row has another length than ``columns``, or ``scientific`` names no column.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
-    scientific: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        for i, row in enumerate(self.rows):
-            if len(row) != len(self.columns):
-                raise ValueError(
-                    f"rows must have {len(self.columns)} cells each, got {len(row)} in row {i}"
-                )
-        for heading in self.scientific:
-            if heading not in self.columns:
-                raise ValueError(f"scientific must name columns, got {heading!r}")
-
-
-@dataclass(frozen=True)
-class Text:
-    """Paragraphs; a single string is one of them."""
-
-    paragraphs: Sequence[str]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.paragraphs, str):
-            object.__setattr__(self, "paragraphs", (self.paragraphs,))
-
-
-@dataclass(frozen=True)
-class Code:
-    """Lines for a shell or an interpreter, as they stand."""
-
-    title: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """A titled part of the page and an entry of its table of contents."""
-
-    title: str
-    items: Sequence[Formula | Figure | Table | Text | Code]
-
-
-def write_report(path: str | Path, title: str, sections: Sequence[Section], **parts: Any) -> Path:
-    """Write sections as one HTML page, see `page_of`, in one step.
+    It needs no other file and no network.
 
     Parameters
     ----------
-    path : str or Path
-        The page; its folder must exist.
-    title, sections, **parts
-        As for `page_of`.
-
-    Returns
-    -------
-    Path
-        ``path``.
+    template : str
+        Name of the template.
+    path : Path, optional
+        The file; its folder must exist.
+    **context
+        ``title``, ``subtitle`` and ``footer``, texts at the top and the bottom; ``highlights``, the
+        few results to see first, as (label, value); ``titles`` of the sections; and what the
+        template takes itself.
 
     Raises
     ------
@@ -164,45 +47,6 @@ def write_report(path: str | Path, title: str, sections: Sequence[Section], **pa
         jinja2 or latex2mathml is not installed.
     ValueError
         The folder of ``path`` does not exist.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_report(page, "A network", [Section("Results", [Text("None.")])]).name
-    'report.html'
-    """
-    page, path = page_of(title, sections, **parts), Path(path)
-    write_whole(path, lambda file: file.write(page.encode("utf-8")))
-    return path
-
-
-def page_of(
-    title: str,
-    sections: Sequence[Section],
-    subtitle: str = "",
-    highlights: Sequence[tuple[str, Any]] = (),
-    footer: str = "",
-) -> str:
-    """Sections as one HTML page that needs no other file and no network.
-
-    Parameters
-    ----------
-    title, subtitle, footer : str
-        Texts at the top and the bottom of the page.
-    sections : sequence of Section
-        The page's parts, in order.
-    highlights : sequence of (label, value)
-        The few results to see first, shown large above the table of contents.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ImportError
-        jinja2 or latex2mathml is not installed.
 
     Notes
     -----
@@ -212,11 +56,19 @@ def page_of(
 
     Examples
     --------
-    >>> response = Formula("Response", r"\\chi^{\\mathrm{out}} = a_{L+1} M'(K^{(L)}) \\chi^{(L)}")
-    >>> table = Table("Optimum", ["depth", "scaling"], [[50, 0.157]])
-    >>> "<math" in page_of("A network", [Section("Results", [response, table])])
+    >>> "<h1>A network</h1>" in page("report.html.j2", title="A network")
     True
     """
+    empty = {"subtitle": "", "footer": "", "highlights": (), "titles": ()}
+    text: str = templates().get_template(template).render(empty | context)
+    if path is not None:
+        write_whole(path, lambda file: file.write(text.encode("utf-8")))
+    return text
+
+
+@lru_cache
+def templates() -> Any:
+    """The jinja2 environment of the templates, whose filters set texts, formulas and numbers."""
     try:
         import jinja2
         import latex2mathml  # noqa: F401
@@ -231,20 +83,15 @@ def page_of(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"inline": _inline, "formula": _formula, "cell": _cell}
-    environment.filters["base64"] = lambda data: base64.b64encode(data).decode("ascii")
+    environment.filters |= {
+        "inline": _inline,
+        "prose": lambda text: _inline(" ".join(str(text).split())),
+        "formula": _formula,
+        "cell": _cell,
+        "base64": lambda data: base64.b64encode(data).decode("ascii"),
+    }
     environment.tests["number"] = _is_number
-    page: str = environment.get_template("report.html.j2").render(
-        title=title,
-        subtitle=subtitle,
-        highlights=highlights,
-        sections=[
-            (section.title, [(type(item).__name__.lower(), item) for item in section.items])
-            for section in sections
-        ],
-        footer=footer,
-    )
-    return page
+    return environment
 
 
 def mathml(latex: str, display: str = "block") -> str:
@@ -292,32 +139,30 @@ def mathml(latex: str, display: str = "block") -> str:
 
 
 def _mend_latex(latex: str) -> str:
-    """Replace LaTeX that latex2mathml misreads by equivalents that it reads.
-
-    It loses the alignment of ``aligned`` and shows its ampersands, hangs a power of ``pmatrix`` on
-    the bracket, reads single characters only after ``\\bigl`` and its kind and letters only in
-    ``\\operatorname``, loses the upright shape of a single letter in ``\\mathrm``, and sets no
-    space between a function's name and its neighbours. Primes it puts into a superscript, where
-    most fonts shrink them to a speck, for theirs are small and high: they join the base.
-    """
+    """Replace LaTeX that latex2mathml misreads by equivalents that it reads."""
     from latex2mathml.commands import FUNCTIONS
 
+    # It shows the ampersands of ``aligned``, and hangs a power of ``pmatrix`` on the bracket.
     latex = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{split}", latex)
     for kind, left, right in (("p", "(", ")"), ("b", "[", "]"), ("v", "|", "|")):
         latex = latex.replace(rf"\begin{{{kind}matrix}}", rf"\left{left}\begin{{matrix}}")
         latex = latex.replace(rf"\end{{{kind}matrix}}", rf"\end{{matrix}}\right{right}")
+    # After ``\bigl`` and its kind it reads single characters only.
     for command, character in (("langle", "⟨"), ("rangle", "⟩")):
         latex = re.sub(rf"(\\[bB]igg?[lrm]?)\s*\\{command}", rf"\1{character}", latex)
 
+    # Superscripts shrink primes, which are small and high themselves: they join the base.
     latex = re.sub(r"\^\{((?:\\prime\s*)+)\}", lambda m: "'" * m[1].count("prime"), latex)
     accent = r"(?:\\(?:tilde|widetilde|hat|bar|dot)\s*)?"
     base = rf"({accent}(?:\\[a-zA-Z]+|[a-zA-Z])(?:_\{{[^{{}}]*\}}|_\\[a-zA-Z]+|_[a-zA-Z0-9])?)"
     latex = re.sub(
         rf"(\\text\{{[^{{}}]*\}})|{base}('+)",
-        lambda m: m[1] or f"{{{m[2]} {PRIMES[min(len(m[3]), 4) - 1]}}}",
+        lambda m: m[1] or f"{{{m[2]} {'′″‴⁗'[min(len(m[3]), 4) - 1]}}}",
         latex,
     )
 
+    # It sets no space between the name of a function and its neighbours, and reads letters only in
+    # ``\operatorname``, whose single letters lose their upright shape in ``\mathrm``.
     name = r"\\operatorname\{(?:[^{}]|\{[^{}]*\})*\}"
     function = rf"((?:{'|'.join(map(re.escape, FUNCTIONS))})(?![a-zA-Z])|{name})"
     latex = re.sub(rf"(?<=[^\W_]|[)}}\]])\s*{function}", r"\\,\1", latex)
@@ -328,16 +173,11 @@ def _mend_latex(latex: str) -> str:
 
 
 def _mend_elements(root: ElementTree.Element) -> None:
-    """Mend MathML that latex2mathml gets wrong or that is not in MathML Core, which browsers read.
-
-    Entities in its texts are undone here; writing the tree escapes them, as its own writer does
-    not. An upright word becomes one identifier, letters of other styles the characters they are
-    in Unicode. Limits go below max and, within fences too, sums; accents, and signs that
-    follow an operator as in = -1, are declared as such; infinity is no operator.
-    """
+    """Mend MathML that latex2mathml gets wrong or that browsers, which read MathML Core, do not."""
     for element in root.iter():
+        # Writing the tree escapes entities, as its own writer does not; a page has no links.
         element.text = html.unescape(element.text or "")
-        element.attrib.pop("href", None)  # a page without network has no links
+        element.attrib.pop("href", None)
         if element.get("mathvariant", "normal") != "normal":
             style = element.attrib.pop("mathvariant")
             element.text = "".join(_styled(character, style) for character in element.text)
@@ -347,6 +187,7 @@ def _mend_elements(root: ElementTree.Element) -> None:
             element[:] = []
             element.tag, element.text = "mi", word
         elif element.tag in LIMITS and element[0].tag == "mo":
+            # Limits go below max and, within fences too, sums.
             if re.match("[a-z]{2}|[∑∏]", element[0].text or ""):
                 element.tag = LIMITS[element.tag]
                 element[0].set("movablelimits", "true")

@@ -10,7 +10,7 @@ import mpmath
 from fieldtheory.literature.checks import Check
 from fieldtheory.literature.claim import Verdict, counted
 from fieldtheory.literature.evidence import symbolically
-from fieldtheory.report.document import Formula, Section, Table, Text, page_of
+from fieldtheory.report import document
 
 _SHOWN_DIGITS = 25
 # Formulas that stand in a table, and the longest that are shown at all, as LaTeX.
@@ -27,38 +27,28 @@ def page(checks: Sequence[Check], verdicts: Sequence[Verdict], digits: int) -> s
     digits : int
         Digits of the checks.
     """
-    papers = dict.fromkeys(verdict.claim.paper for verdict in verdicts)
-    sections = [Section("Numbers", _numbers(checks, digits))] if checks else []
-    sections += [
-        Section(f"What {paper} prints", _claims([v for v in verdicts if v.claim.paper == paper]))
-        for paper in papers
-    ]
     words, passing = [v.word for v in verdicts], sum(check.passed for check in checks)
-    return page_of(
-        "Equations of the papers, held against the derivation",
-        sections,
+    groups = dict.fromkeys(check.group for check in checks)
+    names = dict.fromkeys(verdict.claim.paper for verdict in verdicts)
+    papers = [_of_paper(name, [v for v in verdicts if v.claim.paper == name]) for name in names]
+    return document.page(
+        "verdicts.html.j2",
+        title="Equations of the papers, held against the derivation",
+        titles=["Numbers"] * bool(checks) + [paper["title"] for paper in papers],
         highlights=[
             ("numbers that agree with mpmath", f"{passing} of {len(checks)}"),
             *((word, f"{words.count(word)} of {len(words)}") for word in dict.fromkeys(words)),
         ],
+        groups=[_check_table(group, [c for c in checks if c.group == group]) for group in groups],
+        count=len(checks),
+        failed=len(checks) - passing,
+        digits=digits,
+        shown=_SHOWN_DIGITS,
+        papers=papers,
     )
 
 
-def _numbers(checks: Sequence[Check], digits: int) -> list[Any]:
-    failed = sum(not check.passed for check in checks)
-    verdict = "All pass." if not failed else f"{failed} do not pass."
-    groups = dict.fromkeys(check.group for check in checks)
-    return [
-        Text(
-            f"{len(checks)} numbers were computed in two ways, in float64 and in mpmath with "
-            f"{digits} digits, or as two sides of an identity in mpmath. {verdict} Differences are "
-            f"relative. Up to {_SHOWN_DIGITS} digits are shown."
-        ),
-        *(_check_table(group, [c for c in checks if c.group == group]) for group in groups),
-    ]
-
-
-def _check_table(group: str, checks: Sequence[Check]) -> Table:
+def _check_table(group: str, checks: Sequence[Check]) -> tuple[str, list[str], list[list[Any]]]:
     columns = ["quantity", "float64", "mpmath", "difference", "verdict"]
     rows = [
         [
@@ -73,7 +63,7 @@ def _check_table(group: str, checks: Sequence[Check]) -> Table:
     if not any(check.float64 for check in checks):
         columns.pop(1)
         rows = [[quantity, *others] for quantity, _, *others in rows]
-    return Table(group.capitalize(), columns, rows, scientific=["difference"])
+    return group.capitalize(), columns, rows
 
 
 def _shortened(number: str) -> str:
@@ -83,17 +73,22 @@ def _shortened(number: str) -> str:
         return str(mpmath.nstr(mpmath.mpf(number), _SHOWN_DIGITS))
 
 
-def _claims(verdicts: Sequence[Verdict]) -> list[Any]:
-    failed = sum(not verdict.holds for verdict in verdicts)
-    columns = ["equation", "what it gives", "where", "for", "verdict", "evidence", "note"]
-    return [
-        Text(
-            f"{counted(len(verdicts), 'claim')}, held against the derivation in symbols or in "
-            f"numbers. Not as printed: {failed}. Edition: {verdicts[0].claim.edition}."
-        ),
-        Table("Claims", columns, [_row(verdict) for verdict in verdicts]),
-        *(_formula(v) for v in verdicts if v.found.formulas and len(_sides(v)) <= _LONGEST),
-    ]
+def _of_paper(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """What the template shows of one paper."""
+    formulas = []
+    for verdict in verdicts:
+        claim = verdict.claim
+        if verdict.found.formulas and len(sides := _sides(verdict)) <= _LONGEST:
+            place = f"{claim.equation} {claim.subject}, {claim.region}"
+            formulas.append((f"{place}: {verdict.text}", sides))
+    return {
+        "title": f"What {name} prints",
+        "claims": counted(len(verdicts), "claim"),
+        "failed": sum(not verdict.holds for verdict in verdicts),
+        "edition": verdicts[0].claim.edition,
+        "rows": list(map(_row, verdicts)),
+        "formulas": formulas,
+    }
 
 
 def _row(verdict: Verdict) -> list[Any]:
@@ -105,12 +100,6 @@ def _row(verdict: Verdict) -> list[Any]:
     note = claim.note or None
     place = claim.equation, claim.subject, claim.region, evidence.quantifier or None
     return [*place, verdict.text, text, note]
-
-
-def _formula(verdict: Verdict) -> Formula:
-    claim = verdict.claim
-    title = f"{claim.equation} {claim.subject}, {claim.region}: {verdict.text}"
-    return Formula(title, _sides(verdict))
 
 
 def _sides(verdict: Verdict) -> str:

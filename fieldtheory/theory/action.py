@@ -63,10 +63,6 @@ class Action:
         conjugates, kernels : sequence of int
             Indices of the fields to differentiate by; repeated ones count.
 
-        Returns
-        -------
-        sympy.Expr
-
         Notes
         -----
         The logarithm generates the cumulants of the observables: n >= 1 derivatives by conjugates
@@ -120,10 +116,6 @@ def chain_action(
         a_l, c_l and γ_l of a layer l = 1, ..., L + 1; the last one is the readout, whose γ is not
         used.
 
-    Returns
-    -------
-    Action
-
     Examples
     --------
     >>> from fieldtheory.networks.family import Coefficients
@@ -131,16 +123,17 @@ def chain_action(
     >>> one.observables, one.covariance[1, 1]
     ((C^{(0)}_{\\mathrm{data}}*\\nu_{0}, h^{(0)}**2, h^{(1)}**2), C^{(0)} + C^{(1)})
     """
-    pairs = sym.pairs(inputs)
+    pairs, h = sym.pairs(inputs), sym.signal(0)
     fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
     layers = {l: coefficients(l) for l in range(1, depth + 2)}
+    psi = list(map(sp.sympify, features(h)))
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
             return sym.INPUT_WIDTH * sym.data_kernel(pair, inputs)
-        signals = (sym.signal(layer - 1, sample, inputs) for sample in pair)
-        products = [first * second for first, second in zip(*map(features, signals), strict=True)]
-        return sp.Add(*[layers[layer].weight * p for p in products], layers[layer].bias)
+        one, other = ({h: sym.signal(layer - 1, sample, inputs)} for sample in pair)
+        products = [layers[layer].weight * f.xreplace(one) * f.xreplace(other) for f in psi]
+        return sp.Add(*products, layers[layer].bias)
 
     return Action(
         kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
@@ -175,10 +168,6 @@ def family_action(
     fixed : mapping, optional
         Expressions for parameters by name, in place of their symbols; tuples of one for each of
         the L layers.
-
-    Returns
-    -------
-    Action
 
     Raises
     ------

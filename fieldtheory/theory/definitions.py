@@ -15,7 +15,7 @@ from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, X, Y, layer_averages
 from fieldtheory.theory.evaluation import with_activation
-from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     A,
@@ -82,50 +82,44 @@ class Notation:
         return self.inputs > 1
 
     def settled(self, expr: sp.Expr) -> sp.Expr:
-        """A formula for symbolic layers with the constants of the network put in."""
-        symbols, fixed = sym.parameters(self.layers.family, "l"), dict(self.layers.fixed)
-        expr = expr.xreplace({symbols[name]: value for name, value in fixed.items()})
-        hidden, readout = self.layers.hidden("l"), self.layers.readout
-        rules: dict[sp.Expr, sp.Expr] = {}
-        for place, kind in enumerate((Weight, Bias)):
-            for name in expr.atoms(kind):
-                value = (readout if name.args[0] == self.last + 1 else hidden)[place]
-                if value.is_number:
-                    rules[name] = value
-        return _constant_skip(expr.xreplace(rules), self.layers.skip)
+        """A formula with the constants of the network put in."""
+        symbols = sym.parameters(self.layers.family, "l")
+        expr = expr.xreplace({symbols[name]: value for name, value in self.layers.fixed})
+        coefficients = self._coefficients(expr)
+        numbers = {name: value for name, value in coefficients.items() if value.is_number}
+        return _constant_skip(expr.xreplace(numbers), self.layers.skip)
 
     def short(self, expr: sp.Expr) -> sp.Expr:
         """A formula in M'_l and Q_kl."""
         return _averages_named(self.settled(expr), self.layers.family)
 
     def written(self, expr: sp.Expr) -> sp.Expr:
-        """A formula for symbolic layers as it is printed."""
-        expr = self.short(expr) if self.abbreviate or self.matrices else self.settled(expr)
-        if not self.abbreviate:
-            expr = self.coefficients_written(expr)
-        return self.chosen(expr)
+        """A formula as it is printed: in short symbols, or in what they stand for."""
+        expr = self.short(expr)
+        return self.chosen(expr if self.abbreviate else self.written_out(expr))
 
     def written_out(self, expr: sp.Expr) -> sp.Expr:
-        """A formula at given layers without short symbols."""
+        """A formula without short symbols; of several inputs averages stay matrices."""
         family = self.layers.family
         meanings: dict[type, Any] = {
             Growth: lambda l: self.short(generic.growth(l, family)),
             Slope: lambda l: generic.susceptibility(l, family),
+            SlopeSquare: lambda l: generic.slope_square(l, family),
             Correlator: lambda k, l: generic.correlator(k, l, family),
-            A: lambda l, m: sp.Mul(*[SkipScale(i) for i in range(int(m) + 1, int(l) + 1)]),
         }
-        for kind, meaning in meanings.items():
+        for kind, meaning in ({} if self.matrices else meanings).items():
             expr = expr.replace(kind, meaning)
-        return self.coefficients_written(self.settled(expr))
+        expr = self.settled(expr.replace(A, _skip_product))
+        return expr.xreplace(self._coefficients(expr))
 
-    def coefficients_written(self, expr: sp.Expr) -> sp.Expr:
-        """The coefficients in the parameters of the network."""
+    def _coefficients(self, expr: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+        """The coefficients in an expression, in the parameters of the network."""
         rules = {}
         for name in expr.atoms(Weight, Bias):
             readout = name.args[0] == self.last + 1
             of = self.layers.readout if readout else self.layers.hidden(latex(name.args[0]))
             rules[name] = of.weight if isinstance(name, Weight) else of.bias
-        return expr.xreplace(rules)
+        return rules
 
     def chosen(self, expr: sp.Expr) -> sp.Expr:
         """Averages with φ put in where they are narrower than with the letter φ, or wherever."""
@@ -160,20 +154,40 @@ class Notation:
             used = sp.Tuple(*[e.right for e in new if not isinstance(e.right, str)])
             waiting = list(self._definitions(used)) if new else []
         if stationary:
-            definitions = [replace(e, right=_stationary(e.right)) for e in definitions]
+            # At the saddle point, where all but the action is taken.
+            definitions = [
+                e if isinstance(e.right, str) else replace(e, right=e.right.replace(C, Stationary))
+                for e in definitions
+            ]
         return sorted(dict.fromkeys(definitions), key=_place)
 
     def _definitions(self, expressions: sp.Tuple) -> Iterator[Equation]:
-        hidden, readout = self.layers.hidden("l"), self.layers.readout
-        for name, kind, place in (("a", Weight, 0), ("c", Bias, 1)):
+        for kind, name in ((Weight, "a"), (Bias, "c")):
             if expressions.atoms(kind):
-                yield from self._coefficient(name, hidden[place], readout[place])
+                hidden, readout = (
+                    latex(self._coefficients(kind(layer))[kind(layer)])
+                    for layer in (l, self.last + 1)
+                )
+                after = rf"{name}_{{{latex(self.last + 1)}}}"
+                if self.last == 1:
+                    yield Equation(f"{name}_{{1}}", hidden.replace("_{l}", "_{1}"))
+                    yield Equation(after, readout)
+                else:
+                    layers = rf"\quad (1 \leq l \leq {latex(self.last)}), \qquad {after} ="
+                    yield Equation(f"{name}_{{l}}", f"{hidden} {layers} {readout}")
         if expressions.atoms(Slope):
             yield from self._slopes()
         if expressions.atoms(SlopeSquare):
-            yield self._slope_square()
+            slope = generic.slope_square(l, self.layers.family)
+            left = r"\dot{M}_{l}"
+            if self.matrices:
+                slope = _of_inputs(
+                    layer_averages(self.layers.family.features).covariance.diff(K_XY)
+                )
+                left = r"(\dot{M}_{l})_{\alpha \beta}"
+            yield Equation(left, self.chosen(slope))
         if expressions.atoms(Correlator):
-            yield from self._correlators()
+            yield self._correlator()
         if expressions.atoms(Growth):
             yield Equation("r_{l}", self.written(generic.growth(l, self.layers.family)))
         if expressions.atoms(RelativeWidth):
@@ -181,33 +195,19 @@ class Notation:
         elif sym.INPUT_WIDTH in expressions.free_symbols:
             yield Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
         if any(s.name.startswith(DATA.name[:-1]) for s in expressions.free_symbols):
-            yield self._data()
+            one, other = (r"_{\alpha}", r"_{\beta}") if self.matrices else ("", "")
+            weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
+            product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
+            yield Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
         if expressions.atoms(A):
             yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
         averages = expressions.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
-        several = [node for node in averages if len(_layers_of(node)) > 1]
         if averages or expressions.atoms(K):
-            yield from self._kernels(bool(several))
+            yield from self._kernels(any(map(_is_of_several_layers, averages)))
         if expressions.atoms(ConnectedCorrelator):
             yield Equation(*_CONNECTED)
         if self.activation is not None and expressions.atoms(sp.core.function.AppliedUndef):
             yield Equation(r"\phi(h)", self.activation.expression)
-
-    def _data(self) -> Equation:
-        """The kernel of the data."""
-        one, other = (r"_{\alpha}", r"_{\beta}") if self.matrices else ("", "")
-        weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
-        product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
-        return Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
-
-    def _coefficient(self, name: str, hidden: sp.Expr, readout: sp.Expr) -> Iterator[Equation]:
-        after = rf"{name}_{{{latex(self.last + 1)}}}"
-        if self.last == 1:
-            yield Equation(f"{name}_{{1}}", latex(hidden).replace("_{l}", "_{1}"))
-            yield Equation(after, latex(readout))
-        else:
-            layers = rf"\quad (1 \leq l \leq {latex(self.last)}), \qquad {after} ="
-            yield Equation(f"{name}_{{l}}", f"{latex(hidden)} {layers} {latex(readout)}")
 
     def _kernels(self, several: bool) -> Iterator[Equation]:
         pair = r"_{\alpha \beta}" if self.matrices else ""
@@ -235,28 +235,14 @@ class Notation:
         for pairs, entry in entries.items():
             yield Equation(f"(M'_{{l}})_{{{pairs}}}", self.chosen(_of_inputs(entry)))
 
-    def _slope_square(self) -> Equation:
-        family = self.layers.family
-        if not self.matrices:
-            return Equation(r"\dot{M}_{l}", self.chosen(generic.slope_square(l, family)))
-        slope = layer_averages(family.features).covariance.diff(K_XY)
-        return Equation(r"(\dot{M}_{l})_{\alpha \beta}", self.chosen(_of_inputs(slope)))
-
-    def _correlators(self) -> Iterator[Equation]:
+    def _correlator(self) -> Equation:
         if not self.matrices:
             correlator = generic.correlator(k, l, self.layers.family)
-            yield Equation("Q_{k l}", self.chosen(correlator))
-            return
+            return Equation("Q_{k l}", self.chosen(correlator))
         signals = [*pair_signals(k), *pair_signals(l, "gamma delta")]
-        features = [self.layers.features(signal) for signal in signals]
-        one, other = (
-            sp.Add(*[f * g for f, g in zip(features[i], features[i + 1], strict=True)])
-            for i in (0, 2)
-        )
-        covariance = free_covariance(4)
-        node = ConnectedCorrelator(one, other, signals, covariance)
-        left = r"(Q_{k l})_{\alpha \beta, \gamma \delta}"
-        yield Equation(left, self.chosen(node))
+        products = of_pairs(self.layers, k), of_pairs(self.layers, l, "gamma delta")
+        node = ConnectedCorrelator(*products, signals, free_covariance(4))
+        return Equation(r"(Q_{k l})_{\alpha \beta, \gamma \delta}", self.chosen(node))
 
 
 @lru_cache(maxsize=1024)
@@ -265,9 +251,9 @@ def _narrower(node: sp.Expr, activation: Activation) -> sp.Expr:
     return explicit if width(latex(explicit)) < width(latex(node)) else node
 
 
-def of_pairs(layers: Layers, layer: sp.Expr) -> sp.Expr:
+def of_pairs(layers: Layers, layer: sp.Expr, names: str = "alpha beta") -> sp.Expr:
     """The observable g(h_α, h_β) of the signals of a layer."""
-    first, second = pair_signals(layer)
+    first, second = pair_signals(layer, names)
     features = layers.features(first), layers.features(second)
     return sp.Add(*[f * g for f, g in zip(*features, strict=True)])
 
@@ -337,6 +323,13 @@ def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     return {} if sp.expand(remainder).has(mask) else {node: (symbol - remainder) / factor}
 
 
+def _skip_product(last: sp.Expr, first: sp.Expr) -> sp.Expr:
+    """γ_{m+1} ... γ_l for A_lm of layers that are numbers."""
+    if not (last.is_Integer and first.is_Integer):
+        return A(last, first)
+    return sp.Mul(*[SkipScale(i) for i in range(int(first) + 1, int(last) + 1)])
+
+
 def _constant_skip(expr: sp.Expr, skip: sp.Expr | None) -> sp.Expr:
     """A formula with one γ for all layers put in."""
     if skip is None:
@@ -369,16 +362,9 @@ def _of_inputs(expr: sp.Expr) -> sp.Expr:
     return sym.over_signals(expr, signals, lambda h: [[entries[u, v] for v in h] for u in h])
 
 
-def _stationary(right: sp.Expr | str) -> sp.Expr | str:
-    """At the saddle point, where all but the action is taken."""
-    return right if isinstance(right, str) else right.replace(C, Stationary)
-
-
-def _layers_of(node: sp.Expr) -> set[str]:
-    """The layers whose signals an average runs over; several for all of them."""
-    if isinstance(node, JointAverage):
-        return {"k", "l"}
-    return {str(v).split("_")[0] for v in node.variables}
+def _is_of_several_layers(node: sp.Expr) -> bool:
+    layers = {str(v).split("_")[0] for v in getattr(node, "variables", ())}
+    return isinstance(node, JointAverage) or len(layers) > 1
 
 
 def _place(equation: Equation) -> int:

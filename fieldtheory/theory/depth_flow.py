@@ -53,10 +53,6 @@ def modified_flow(
     step : sympy.Symbol
         h.
 
-    Returns
-    -------
-    list of sympy.Expr
-
     Notes
     -----
     The correction c of a flow v + h c is what makes its Taylor series y + h (v + h c) + (h²/2)
@@ -104,10 +100,6 @@ def step_rate(average: sp.Expr) -> sp.Expr:
     average : sympy.Expr
         ⟨g⟩ over the signals of layer l − 1, of one input or two.
 
-    Returns
-    -------
-    sympy.Expr
-
     Examples
     --------
     >>> step_rate(sp.Symbol("M"))
@@ -124,10 +116,6 @@ def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
     ----------
     tangent, average, gain : sympy.Expr
         Θ^(l-1), ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals of layer l − 1.
-
-    Returns
-    -------
-    sympy.Expr
 
     Examples
     --------

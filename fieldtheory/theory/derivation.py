@@ -31,12 +31,11 @@ from fieldtheory.theory.formulas import (
 )
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.layer_by_layer import EXPLICIT
+from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
-from fieldtheory.theory.scales import Scales, chosen_scales, require_scales
-from fieldtheory.theory.symbolic_layers import Layers
-from fieldtheory.theory.typesetting.f25_notation import in_letters_of_paper
-from fieldtheory.theory.typesetting.symbol_table import Symbols
+from fieldtheory.theory.scales import Layers, Scales, chosen_scales, require_scales
+from fieldtheory.theory.typesetting.latex import in_letters
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
 _BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
@@ -111,23 +110,18 @@ class Derivation:
 
         Parameters
         ----------
-        legs : int
-            The number E of fields C in the cumulant.
-        loops : int
-            Their order is (1/N)^(loops + E − 1); at least 1 for one leg, else at least 0.
+        legs, loops : int
+            As in `fieldtheory.theory.diagrams.loop_expansion.diagrams`.
 
         Returns
         -------
         tuple of Diagram
-            Also those that vanish by causality, with the reason. See `diagrams`.
+            Also those that vanish by causality, with the reason.
 
         Examples
         --------
-        >>> for diagram in derive(depth=2).diagrams(legs=1, loops=1):
-        ...     print(diagram.symmetry_factor, diagram.vertices, diagram.vanishes)
-        1 ((1, 2),) True
-        1/2 ((1, 2),) False
-        1 ((2, 1),) False
+        >>> [d.vanishes for d in derive(depth=2).diagrams(legs=1, loops=1)]
+        [True, False, False]
         """
         return diagrams(legs, loops)
 
@@ -137,8 +131,8 @@ class Derivation:
         Parameters
         ----------
         legs, loops : int
-            As in `diagrams`: 1, 1 is the mean shift to order 1/N and 1, 2 its next order; 2, 0 is
-            G11 and 2, 1 its next order; 3, 0 the third cumulant.
+            1, 1 is the mean shift to order 1/N and 1, 2 its next order; 2, 0 is G11 and 2, 1 its
+            next order; 3, 0 the third cumulant.
 
         Returns
         -------
@@ -152,7 +146,7 @@ class Derivation:
         >>> [entry.doit() for entry in shift]
         [0, 0, 0]
         """
-        diagrams(legs, loops)
+        diagrams(legs, loops)  # Bad numbers are refused.
         return Correction(self.network_action, self.propagator, legs, loops, self.family)
 
     @cached_property
@@ -209,9 +203,8 @@ class Derivation:
         -------
         str
             An equation, or aligned ones, without delimiters: for ``\\[...\\]`` in a document with
-            amsmath or for ``$$...$$`` in a notebook. Such a display does not break across pages;
-            numbered equations, for the text of a document, do. Matrices that do not fit are listed
-            by entries, of which those not listed vanish.
+            amsmath or for ``$$...$$`` in a notebook. Matrices that do not fit are listed by
+            entries, of which those not listed vanish.
 
         Raises
         ------
@@ -221,9 +214,8 @@ class Derivation:
         Notes
         -----
         At the saddle point, K^(l) is made of C*. For P >= 2 inputs the entries of layers k and l
-        are matrices over the pairs (αβ), (γδ) of inputs, α <= β, as are M'_l and Q_kl; entries
-        that are not listed vanish, and products are those of matrices. G11 layer by layer is
-        written out for one input up to depth 3.
+        are matrices over the pairs (αβ), (γδ) of inputs, α <= β, as are M'_l and Q_kl. G11 layer by
+        layer is written out for one input up to depth 3.
 
         Examples
         --------
@@ -243,12 +235,10 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         table = EXPLICIT if explicit else GENERIC
         letters = self._letters(last, abbreviate, width, put_in, notation)
         if quantities == [SYMBOLS]:
-            text = symbols_latex(letters, numbered)
-        else:
-            for name in quantities:
-                validation.choice("quantity", name, tuple(table))
-            text = results_latex(quantities, letters, table, numbered)
-        return text if notation is None else in_letters_of_paper(text)
+            return in_letters(symbols_latex(letters, numbered), notation)
+        for name in quantities:
+            validation.choice("quantity", name, tuple(table))
+        return in_letters(results_latex(quantities, letters, table, numbered), notation)
 
     def _letters(
         self, last: sp.Expr, abbreviate: bool, width: float, put_in: bool, notation: str | None
@@ -271,9 +261,8 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
     ) -> str:
         """The derivation step by step, as a LaTeX document that pdflatex compiles.
 
-        It has the definition of the network, the average over weights, the action, its saddle
-        point, Hessian and propagators, the responses and a list of symbols (F25 sections II.1 to
-        II.4).
+        From the definition of the network to the responses (F25 sections II.1 to II.4), with a list
+        of symbols.
 
         Parameters
         ----------
@@ -303,7 +292,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         short = letters.abbreviate or self.inputs > 1
         at_depth = replace(letters, last=sp.Integer(self.depth), abbreviate=short)
         text = document(letters, at_depth if layers == "explicit" else None, misprints)
-        return text if notation is None else in_letters_of_paper(text)
+        return in_letters(text, notation)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
@@ -319,10 +308,8 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
 
     def _require_paper(self, wanted: str) -> None:
         """Raise if the network is not that of F25."""
-        layers = self._layers
-        branch = dict(layers.fixed).get("branch_scale")
-        of_paper = self.family.features is ResidualNetwork.features and layers.skip == 1
-        if not of_paper or branch is None:
+        of_paper = self.family.features is ResidualNetwork.features and self._layers.skip == 1
+        if not of_paper or "branch_scale" not in dict(self._layers.fixed):
             raise ValueError(
                 f"{wanted} is that of a ResidualNetwork with skip_scale=1 and one "
                 f"branch_scale, got {self!r} with scales {dict(self.scales)}"
@@ -334,7 +321,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         Parameters
         ----------
         quantity : str
-            A block: "S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22".
+            A block, "S11" to "S22" or "G11" to "G22".
         convention : {"derivative", "F25"}
             ν_0 = 1, so that N G12 are derivatives by the kernel of the input, or ν_0 = d_in/N as
             in F25; as in `solve`. G11 and S22 are the same.
@@ -432,22 +419,20 @@ def derive(
     (-N*\\nu_{0}, True)
     >>> th.scales, derive(depth=2, skip_scale="per layer").scales["skip_scale"]
     ({'branch_scale': (\\rho, \\rho), 'skip_scale': (1, 1)}, (\\gamma_{1}, \\gamma_{2}))
-    >>> derive(ResidualNetwork(depth=2, activation="linear")).saddle_point.kernels.keys()
-    dict_keys([C^{(0)}, C^{(1)}, C^{(2)}, C^{(3)}])
     """
     if (network is None) == (depth is None):
         raise TypeError(f"derive needs a network or a depth, got {network!r} and depth={depth!r}")
     family: type[LayeredNetwork] = ResidualNetwork
-    if isinstance(network, LayeredNetwork):
-        family, depth = type(checked_network(network)), network.depth
+    of = network if isinstance(network, LayeredNetwork) else None
+    if of is not None:
+        family, depth = type(checked_network(of)), of.depth
         if activation is not None:
             raise TypeError(f"activation is that of the network, got {activation!r}")
-        activation = network.activation
+        activation = of.activation
     depth = validation.integer("depth", network if depth is None else depth, 1)
     inputs = validation.integer("inputs", inputs, 1)
     function = None if activation is None else as_activation(activation)
     arguments = {"branch_scale": branch_scale, "skip_scale": skip_scale}
-    of = network if isinstance(network, LayeredNetwork) else None
     scales = chosen_scales(family, depth, of, arguments)
     action = family_action(family, depth, inputs, function, scales)
     return Derivation(depth, inputs, function, action, family, scales)

@@ -114,22 +114,20 @@ def layer_averages(
     parameters : tuple of (str, value)
         The parameters in the features, but for φ.
 
-    Returns
-    -------
-    LayerAverages
-
     Examples
     --------
     >>> layer_averages().moment, layer_averages().moment.diff(K_XX)
     (<phi(x)**2>_(K_xx), <phi(x)*Derivative(phi(x), (x, 2)) + Derivative(phi(x), x)**2>_(K_xx))
     """
-    numbers = dict(parameters)
-
-    def of_signal(h: sp.Symbol) -> tuple:
-        return features(sym.phi, h, numbers)
+    psi = list(map(sp.sympify, features(sym.phi, X, dict(parameters))))
 
     def window(inputs: int) -> Action:
-        return chain_action(1, inputs, of_signal, lambda l: Coefficients(1, 0, _SKIP))
+        return chain_action(
+            1,
+            inputs,
+            lambda h: tuple(f.xreplace({X: h}) for f in psi),
+            lambda l: Coefficients(1, 0, _SKIP),
+        )
 
     one, two = window(1), window(2)
     pair = sym.pairs(2).index((0, 1))
@@ -146,7 +144,7 @@ def layer_averages(
 
     moment, covariance = renamed(_average(one, 1)), renamed(_average(two, mixed))
     connected = renamed(one.derivative((1, 2)) / sym.WIDTH)
-    observable = sp.Add(*[f * g for f, g in zip(of_signal(X), of_signal(Y), strict=True)])
+    observable = sp.Add(*[f * f.xreplace({X: Y}) for f in psi])
     if activation is not None:
         observable = observable.replace(sym.phi, activation)
     averages = (with_activation(e, activation) for e in (moment, covariance, connected))

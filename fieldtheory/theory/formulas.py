@@ -27,6 +27,7 @@ from fieldtheory.theory.definitions import (
     pair_signals,
 )
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.notation import meanings
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -46,14 +47,13 @@ from fieldtheory.theory.typesetting.layer_quantities import (
     layer_indices,
 )
 from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
-from fieldtheory.theory.typesetting.symbol_table import meanings
 from fieldtheory.theory.typesetting.widths import width
 
 # The mean width of a character in a text, in points.
 _CHARACTER = 4.8
 # Of columns, in points, for which F25 (67) is written in g = σ_w² φ'(0)².
 _NARROW = 300
-_ACTION = r"S(C, \tilde{C})"
+ACTION = r"S(C, \tilde{C})"
 
 
 def known_quantity(quantity: Any) -> str:
@@ -120,7 +120,7 @@ def _action(n: Notation) -> list[Equation]:
     action = generic.action(n.last, n.layers.family, readout_apart=not n.abbreviate)
     if n.matrices:
         action = _of_all_pairs(action, n)
-    return [Equation(_ACTION, n.written(action))]
+    return [Equation(ACTION, n.written(action))]
 
 
 def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
@@ -139,20 +139,21 @@ def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
     return averages - sym.WIDTH * of_all(-constraints / sym.WIDTH)
 
 
-def _residual_kernel(n: Notation, layer: sp.Expr) -> sp.Expr:
-    if not n.matrices:
-        return generic.residual_kernel(layer, n.layers.family)
-    observable, signals = of_pairs(n.layers, layer - 1), pair_signals(layer - 1)
-    return Weight(layer) * GaussianAverage(observable, signals, free_covariance(2)) + Bias(layer)
-
-
 def _saddle_point(n: Notation) -> list[Equation]:
     pair = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
+
+    def residual_kernel(layer: sp.Expr) -> sp.Expr:
+        if not n.matrices:
+            return generic.residual_kernel(layer, n.layers.family)
+        observable, signals = of_pairs(n.layers, layer - 1), pair_signals(layer - 1)
+        average = GaussianAverage(observable, signals, free_covariance(2))
+        return Weight(layer) * average + Bias(layer)
+
     return [
         Equation(f"C^{{(0)}}{pair}", DATA_PAIR if n.matrices else DATA),
         *n.rows(
             lambda layer: f"C^{{({latex(layer)})}}{pair}",
-            lambda layer: _residual_kernel(n, layer),
+            residual_kernel,
             l,
             rf"1 \leq l \leq {latex(n.last + 1)}",
         ),
@@ -222,27 +223,21 @@ def _source(n: Notation) -> list[Equation]:
     ]
 
 
-def _hessian(n: Notation) -> list[Equation]:
-    S12 = Equation("S_{12}", r"S_{21}^{\mathsf{T}}")
-    return [Equation("S_{11}", sp.S.Zero), S12, *_mixed(n), *_source(n)]
-
-
 def _response_propagator(n: Notation) -> list[Equation]:
+    def left(layer: sp.Expr) -> str:
+        return latex(G12(layer, m))
+
     rows = n.rows(
-        lambda layer: latex(G12(layer, m)),
+        left,
         lambda layer: _from_input(generic.response_recursion(layer, m, n.layers.family), layer, -1),
         l,
     )
-    return rows if n.matrices else rows + _running_product(n)
-
-
-def _running_product(n: Notation) -> list[Equation]:
-    return n.rows(
-        lambda layer: latex(G12(layer, m)),
-        lambda layer: generic.response_product(layer, m, n.layers.family),
-        l,
-        "l > m",
+    if n.matrices:
+        return rows
+    product = n.rows(
+        left, lambda layer: generic.response_product(layer, m, n.layers.family), l, "l > m"
     )
+    return rows + product
 
 
 def _covariance() -> Equation:
@@ -253,13 +248,8 @@ def _covariance() -> Equation:
 
 def _propagator(n: Notation) -> list[Equation]:
     response, source = _response_propagator(n), _source(n)
-    return [
-        *response,
-        Equation("G_{21}", r"G_{12}^{\mathsf{T}}"),
-        _covariance(),
-        Equation("G_{22}", sp.S.Zero),
-        *source,
-    ]
+    others = [*transposed("G21")(n), _covariance(), Equation("G_{22}", sp.S.Zero)]
+    return [*response, *others, *source]
 
 
 def _residual_response(n: Notation) -> list[Equation]:
@@ -307,10 +297,7 @@ def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
     pair = (PAIR,) if n.matrices else ()
 
     def row(layer: Any, note: str = "") -> Equation:
-        before = SlopeSquare(layer - 1, *pair)
-        if not (n.abbreviate or n.matrices):
-            before = generic.slope_square(layer - 1, n.layers.family)
-        growth = generic.tangent_growth(layer, n.layers.family, before)
+        growth = generic.tangent_growth(layer, n.layers.family, SlopeSquare(layer - 1, *pair))
         if layer == n.last + 1:
             growth = growth.xreplace({SkipScale(layer): sp.S.Zero})
         total = n.written(growth) * Tangent(layer - 1, *pair) + Own(layer, *pair)
@@ -369,7 +356,9 @@ def _zero(name: str) -> Callable[[Notation], list[Equation]]:
     return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
 
 
-def transposed(name: str, rows: Callable[[Notation], Any]) -> Callable[[Notation], Any]:
+def transposed(
+    name: str, rows: Callable[[Notation], Any] = lambda n: []
+) -> Callable[[Notation], Any]:
     """A block as the transpose of the one with its indices exchanged, and the equations of that."""
     letter, first, second = tuple(name)
     equation = Equation(
@@ -382,7 +371,9 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "action": _action,
     "saddle_point": _saddle_point,
     "kernels": _kernels,
-    "hessian": _hessian,
+    "hessian": lambda n: [
+        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n)),
+    ],
     "propagator": _propagator,
     "S11": _zero("S11"),
     "S12": transposed("S12", _mixed),

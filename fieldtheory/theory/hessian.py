@@ -39,14 +39,6 @@ def hessian(action: Action) -> Hessian:
         S22[k,l] = N a_k a_l ⟨φ²(h^(k-1)) ; φ²(h^(l-1))⟩
 
     comes out of the differentiation; none of it is assumed.
-
-    Parameters
-    ----------
-    action : Action
-
-    Returns
-    -------
-    Hessian
     """
     C, size = action.kernels, len(action.kernels)
     rows = [action.derivative((k,)) for k in range(size)]

@@ -17,6 +17,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action, family_action
 from fieldtheory.theory.definitions import Notation, of_pair
 from fieldtheory.theory.formulas import (
+    ACTION,
     GENERIC,
     tangent_kernel,
     transposed,
@@ -37,8 +38,6 @@ from fieldtheory.theory.typesetting.layer_quantities import (
 from fieldtheory.theory.typesetting.layout import Array, Equation
 
 Formulas = Sequence[Equation | Array]
-# Beyond this number of layers, read-in and readout among them, G11 is the product of its factors.
-_WRITTEN_OUT = 5
 
 
 def mixed_block(n: Notation) -> sp.ImmutableMatrix:
@@ -103,27 +102,22 @@ def _matrix(n: Notation, entry: Callable[[int, int], sp.Expr]) -> sp.ImmutableMa
     return sp.ImmutableMatrix(size, size, lambda k, l: entry(int(k), int(l)))
 
 
-def _written(n: Notation, expr: sp.Expr) -> sp.Expr:
-    """An expression in short symbols as it is printed."""
-    return n.chosen(expr if n.abbreviate else n.written_out(expr))
-
-
-def _action(n: Notation) -> Formulas:
-    return [Equation(r"S(C, \tilde{C})", _written(n, short_action(n).expression))]
-
-
 def _saddle_point(n: Notation) -> Formulas:
-    solution = saddle_point(short_action(n))
-    return [
-        Equation(_starred(field), _written(n, value)) for field, value in solution.kernels.items()
-    ] + [vanishing_conjugates(n)]
+    formulas = []
+    for field, value in saddle_point(short_action(n)).kernels.items():
+        name = latex(field)
+        starred = f"{name[:-1]}, *}}" if "_{" in name else f"{name}_{{*}}"
+        formulas.append(Equation(starred, n.written(value)))
+    return [*formulas, vanishing_conjugates(n)]
 
 
 def _kernels(n: Notation) -> Formulas:
     kernels = [n.settled(generic.kernel(l)).doit() for l in range(int(n.last) + 1)]
     pair = r"_{\alpha \beta}" if n.matrices else ""
-    expressions = [_written(n, of_pair(kernel) if n.matrices else kernel) for kernel in kernels]
-    return [Equation(f"K^{{({l})}}{pair}", kernel) for l, kernel in enumerate(expressions)]
+    return [
+        Equation(f"K^{{({l})}}{pair}", n.written(of_pair(kernel) if n.matrices else kernel))
+        for l, kernel in enumerate(kernels)
+    ]
 
 
 def _entrywise(
@@ -153,13 +147,9 @@ def _source(n: Notation) -> Formulas:
     return [_layer_array("S22", n, source_block(n), sym.WIDTH, symmetric=not n.matrices)]
 
 
-def _hessian(n: Notation) -> Formulas:
-    return [*GENERIC["S11"](n), *transposed("S12", lambda n: [])(n), *_mixed(n), *_source(n)]
-
-
 def has_fluctuations(n: Notation) -> bool:
-    """Whether the entries of G11 are written out."""
-    return not n.matrices and int(n.last) + 2 <= _WRITTEN_OUT
+    """Whether the entries of G11 are written out, those of one input up to L = 3."""
+    return not n.matrices and int(n.last) <= 3
 
 
 def _fluctuations(n: Notation) -> Formulas:
@@ -171,11 +161,7 @@ def _fluctuations(n: Notation) -> Formulas:
 
 
 def _propagator(n: Notation) -> Formulas:
-    others = [
-        *transposed("G21", lambda n: [])(n),
-        Equation("G_{11}", "G_{12} S_{22} G_{21}"),
-        *GENERIC["G22"](n),
-    ]
+    others = [*transposed("G21")(n), Equation("G_{11}", "G_{12} S_{22} G_{21}"), *GENERIC["G22"](n)]
     return [*_response(n), *others, *_source(n)]
 
 
@@ -189,27 +175,20 @@ _response = _entrywise(
 )
 
 
-def _residual_responses(n: Notation) -> Formulas:
-    return [
-        Equation(latex(ResidualResponse(l)), _written(n, value))
-        for l, value in enumerate(_input_column(n))
-    ]
-
-
 def _responses(n: Notation) -> Formulas:
     values = [sp.Mul(*[growth(n, i) for i in range(1, l + 1)]) for l in range(int(n.last) + 1)]
-    return [Equation(latex(Response(l)), _written(n, value)) for l, value in enumerate(values)]
+    return _of_layers(Response, n, values)
 
 
-def _output_response(n: Notation) -> Formulas:
-    return [Equation(r"\chi^{\mathrm{out}}", _written(n, _input_column(n)[-1]))]
+def _of_layers(kind: type, n: Notation, values: Sequence[sp.Expr]) -> Formulas:
+    return [Equation(latex(kind(l)), n.written(value)) for l, value in enumerate(values)]
 
 
 def _layer_array(
     name: str, n: Notation, matrix: sp.ImmutableMatrix, factor: sp.Expr, symmetric: bool = False
 ) -> Array:
     layers = [str(l) for l in range(int(n.last) + 2)]
-    written = matrix.applyfunc(lambda entry: factor * _written(n, entry))
+    written = matrix.applyfunc(lambda entry: factor * n.written(entry))
     return Array(_block(name), written, factor, layers, symmetric)
 
 
@@ -232,16 +211,11 @@ def _block(name: str) -> str:
     return f"{name[0]}_{{{name[1:]}}}"
 
 
-def _starred(symbol: sp.Symbol) -> str:
-    name = latex(symbol)
-    return f"{name[:-1]}, *}}" if "_{" in name else f"{name}_{{*}}"
-
-
 EXPLICIT: dict[str, Callable[[Notation], Any]] = GENERIC | {
-    "action": _action,
+    "action": lambda n: [Equation(ACTION, n.written(short_action(n).expression))],
     "saddle_point": _saddle_point,
     "kernels": _kernels,
-    "hessian": _hessian,
+    "hessian": lambda n: [*GENERIC["S11"](n), *transposed("S12")(n), *_mixed(n), *_source(n)],
     "propagator": _propagator,
     "S12": transposed("S12", _mixed),
     "S21": _mixed,
@@ -249,8 +223,13 @@ EXPLICIT: dict[str, Callable[[Notation], Any]] = GENERIC | {
     "G11": _fluctuations,
     "G12": _response,
     "G21": transposed("G21", _response),
-    "residual_response": _entrywise("residual_response", _residual_responses),
+    "residual_response": _entrywise(
+        "residual_response", lambda n: _of_layers(ResidualResponse, n, _input_column(n))
+    ),
     "response": _entrywise("response", _responses),
-    "output_response": _entrywise("output_response", _output_response),
+    "output_response": _entrywise(
+        "output_response",
+        lambda n: [Equation(r"\chi^{\mathrm{out}}", n.written(_input_column(n)[-1]))],
+    ),
     "tangent_kernel": lambda n: tangent_kernel(n, range(1, int(n.last) + 1)),
 }

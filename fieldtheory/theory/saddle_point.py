@@ -30,14 +30,6 @@ class SaddlePoint(Typeset):
 def saddle_point(action: Action) -> SaddlePoint:
     """Solve ∂S/∂C̃ = 0 and ∂S/∂C = 0.
 
-    Parameters
-    ----------
-    action : Action
-
-    Returns
-    -------
-    SaddlePoint
-
     Raises
     ------
     ArithmeticError

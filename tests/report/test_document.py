@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fieldtheory.report.document import Figure, Formula, Section, Table, Text, mathml, write_report
+from fieldtheory.report import document
+from fieldtheory.report.document import mathml
 
 HOSTILE = "<script>alert(\"x\")</script>&amp; 'quoted' {{ 7 * 7 }}"
 
@@ -78,8 +79,15 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def page(tmp_path, *items, **texts):
-    path = write_report(tmp_path / "report.html", "Title", [Section("One", items)], **texts)
+def page(tmp_path, items, **context):
+    """A page whose main part is a template of items."""
+    template = document.templates().from_string(
+        '{% extends "report.html.j2" %}'
+        '{% from "items.html.j2" import p, section, formula, figure, code, table %}'
+        f"{{% block main %}}{items}{{% endblock %}}"
+    )
+    path = tmp_path / "report.html"
+    document.page(template, path, **({"title": "Title"} | context))
     return Page(path)
 
 
@@ -214,20 +222,21 @@ class TestMathml:
 
 class TestPage:
     def test_formula_is_mathml_with_its_source(self, tmp_path):
-        found = page(tmp_path, Formula("Response", r"\chi^{\mathrm{out}}", "for $L$ layers"))
+        latex = r"\chi^{\mathrm{out}}"
+        found = page(tmp_path, '{{ formula("Response", latex, "for $L$ layers") }}', latex=latex)
         assert [attributes["display"] for attributes in found.all("math")] == ["block", "inline"]
-        assert r"\chi^{\mathrm{out}}" in found.text
-        assert "for L layers" in found.text
+        assert latex in found.text and "for L layers" in found.text
 
     def test_formula_that_cannot_be_set_shows_its_source_and_the_reason(self, tmp_path):
-        found = page(tmp_path, Formula("Broken", r"\foo < 1"))
+        found = page(tmp_path, '{{ formula("Broken", latex) }}', latex=r"\foo < 1")
         assert not found.all("math")
         assert "known commands" in found.all("code")[0]["title"]
         assert found.text.count(r"\foo < 1") == 2
 
     def test_nothing_comes_from_outside(self, tmp_path):
-        link = Formula("G", r"\href{https://example.org}{x}")
-        found = page(tmp_path, Figure("F", png()), link)
+        link = r"\href{https://example.org}{x}"
+        items = '{{ figure("F", png) }}{{ formula("G", latex) }}'
+        found = page(tmp_path, items, png=png(), latex=link)
         for tag, attributes in found.tags:
             assert tag not in ("link", "script", "iframe", "object", "base")
             for name in ("src", "href", "srcset", "data", "action"):
@@ -237,73 +246,61 @@ class TestPage:
         policy = next(meta for meta in found.all("meta") if "http-equiv" in meta)
         assert "default-src 'none'" in policy["content"]
 
-    def test_figure_is_embedded_from_bytes_and_from_a_file(self, tmp_path):
+    def test_figure_is_embedded(self, tmp_path):
         picture = png(3, 2)
-        (tmp_path / "figure.png").write_bytes(picture)
-        figures = Figure("Bytes", picture, "a caption"), Figure("File", tmp_path / "figure.png")
-        found = page(tmp_path, *figures)
-        images = found.all("img")
-        assert [image["alt"] for image in images] == ["Bytes", "File"]
-        for image in images:
-            kind, data = image["src"].split(",")
-            assert kind == "data:image/png;base64"
-            assert base64.b64decode(data, validate=True) == picture
+        found = page(tmp_path, '{{ figure("Title", png, "a caption") }}', png=picture)
+        (image,) = found.all("img")
+        kind, data = image["src"].split(",")
+        assert (image["alt"], kind) == ("Title", "data:image/png;base64")
+        assert base64.b64decode(data, validate=True) == picture
         assert len(found.all("figcaption")) == 1
-
-    def test_figure_refuses_other_pictures(self, tmp_path):
-        path = tmp_path / "figure.svg"
-        path.write_text("<svg/>")
-        with pytest.raises(ValueError, match="png must be a PNG picture, got .*figure.svg"):
-            Figure("F", path)
-        with pytest.raises(ValueError, match="png must be a PNG picture, got b'GIF89a'"):
-            Figure("F", b"GIF89a")
 
     def test_hostile_text_is_shown_and_not_run(self, tmp_path):
         h = HOSTILE
-        items = [
-            Text([h, f"$\\text{{{h.replace('}}', '')}$"]),
-            Formula(h, h, h),
-            Figure(h, png(), h),
-        ]
-        sections = [Section(h, [*items, Table(h, [h], [[h]], h)])]
-        path = write_report(
-            tmp_path / "report.html", h, sections, subtitle=h, highlights=[(h, h)], footer=h
+        items = (
+            "{% call section(1, h) %}{% call p() %}{{ h | safe }} {{ text | safe }}{% endcall %}"
+            "{{ formula(h, h, h) }}{{ figure(h, png, h) }}{{ table(h, [h], [[h]], h) }}"
+            "{{ code(h, h) }}{% endcall %}"
         )
-        found = Page(path)
+        texts = {"title": h, "subtitle": h, "highlights": [(h, h)], "footer": h, "titles": [h]}
+        formula = f"$\\text{{{h.replace('}}', '')}}}$"
+        found = page(tmp_path, items, h=h, text=formula, png=png(), **texts)
         assert not found.all("script")
         assert found.all("img")[0]["alt"] == h
         # In the page's title and heading, contents, highlights (2), subtitle, footer, section,
-        # paragraph, formula (title, note, source), figure (title, caption), table (4); the
-        # formula itself may break the text up.
-        assert found.text.count(h) >= 18
+        # formula (title, note, source), figure (title, caption), table (4), code (2), paragraph;
+        # the formula itself may break the text up.
+        assert found.text.count(h) >= 19
 
     def test_contents_lead_to_the_sections(self, tmp_path):
-        sections = [Section("First $L$", []), Section("Second", [Text("x")])]
-        found = Page(write_report(tmp_path / "report.html", "T", sections))
+        titles = ["First $L$", "Second"]
+        items = "{% for t in titles %}{% call section(loop.index, t) %}{% endcall %}{% endfor %}"
+        found = page(tmp_path, items, titles=titles)
         targets = [link["href"].removeprefix("#") for link in found.all("a")]
         assert targets == [section["id"] for section in found.all("section")]
         assert len(set(targets)) == 2
 
     def test_text_with_formulas_and_lone_dollars(self, tmp_path):
-        found = page(tmp_path, Text(["depth $L_{1}$ and 5 $", "second"]))
+        found = page(tmp_path, "{% call p() %}depth $L_{1}$\n and 5 ${% endcall %}")
         assert len(found.all("math")) == 1
         assert "and 5 $" in found.text
-        assert [len(found.all("p")), len(page(tmp_path, Text("one")).all("p"))] == [2, 1]
 
     def test_highlights_subtitle_and_footer(self, tmp_path):
-        found = page(tmp_path, subtitle="sub", highlights=[("best", 0.123456789)], footer="foot")
+        texts = {"subtitle": "sub", "highlights": [("best", 0.123456789)], "footer": "foot"}
+        found = page(tmp_path, "", **texts)
         assert "sub best 0.123457" in found.text
         assert found.text.endswith("foot")
-        bare = page(tmp_path)
+        bare = page(tmp_path, "")
         assert not bare.all("footer") + bare.all("dl")
 
 
 class TestTable:
-    def cells(self, tmp_path, value, scientific=()):
-        path = tmp_path / "report.html"
-        table = Table("T", ["a"], [[value]], scientific=scientific)
-        write_report(path, "T", [Section("S", [table])])
-        return re.findall(r"<td([^>]*)>(.*?)</td>", path.read_text(encoding="utf-8"))
+    def cells(self, tmp_path, *values, scientific=()):
+        columns = [*"ab"][: len(values)]
+        items = {"columns": columns, "rows": [values], "scientific": scientific}
+        page(tmp_path, '{{ table("T", columns, rows, "", scientific) }}', **items)
+        source = (tmp_path / "report.html").read_text(encoding="utf-8")
+        return re.findall(r"<td([^>]*)>(.*?)</td>", source)
 
     @pytest.mark.parametrize(
         ("value", "expected"),
@@ -342,25 +339,15 @@ class TestTable:
         assert self.cells(tmp_path, value, scientific=["a"])[0][1] == expected
 
     def test_scientific_holds_for_its_column_only(self, tmp_path):
-        path = tmp_path / "report.html"
-        table = Table("T", ["a", "b"], [[0.5, 0.5], [0.25, 0.25]], scientific=["b"])
-        write_report(path, "T", [Section("S", [table])])
-        texts = re.findall(r"<td[^>]*>(.*?)</td>", path.read_text(encoding="utf-8"))
-        half, quarter = "5.0 × 10<sup>−1</sup>", "2.5 × 10<sup>−1</sup>"
-        assert texts == ["0.5", half, "0.25", quarter]
-
-    def test_refuses_ragged_rows_and_unknown_columns(self):
-        with pytest.raises(ValueError, match="rows must have 2 cells each, got 1 in row 1"):
-            Table("T", ["a", "b"], [[1, 2], [3]])
-        with pytest.raises(ValueError, match="scientific must name columns, got 'c'"):
-            Table("T", ["a", "b"], [], scientific=["c"])
+        cells = self.cells(tmp_path, 0.5, 0.5, scientific=["b"])
+        assert [text for _, text in cells] == ["0.5", "5.0 × 10<sup>−1</sup>"]
 
 
 class TestWriting:
     def test_replaces_the_old_page_and_leaves_nothing_else(self, tmp_path):
         path = tmp_path / "report.html"
         path.write_text("old")
-        assert write_report(str(path), "New", []) == path
+        assert "New" in document.page("report.html.j2", path, title="New")
         assert "New" in path.read_text(encoding="utf-8")
         assert os.listdir(tmp_path) == ["report.html"]
 
@@ -373,22 +360,26 @@ class TestWriting:
 
         monkeypatch.setattr(os, "replace", fail)
         with pytest.raises(OSError, match="no space"):
-            write_report(path, "New", [])
+            document.page("report.html.j2", path, title="New")
         assert path.read_text() == "old"
         assert os.listdir(tmp_path) == ["report.html"]
 
     @pytest.mark.parametrize("package", ["jinja2", "latex2mathml"])
     def test_names_the_extra_without_its_packages(self, tmp_path, monkeypatch, package):
         monkeypatch.setitem(sys.modules, package, None)
+        document.templates.cache_clear()
         with pytest.raises(ImportError, match=r"pip install fieldtheory-networks\[figures\]"):
-            write_report(tmp_path / "report.html", "T", [])
+            document.page("report.html.j2", tmp_path / "report.html", title="T")
         assert os.listdir(tmp_path) == []
 
 
 def test_browser_sees_formulas_and_pictures(tmp_path, chromium):
-    items = [Formula(name, latex) for name, latex in CONSTRUCTS.items()]
-    items += [Figure("white", png(20, 10)), Table("T", ["a"], [[0.5]])]
-    path = write_report(tmp_path / "report.html", "In a browser", [Section("S", items)])
+    items = (
+        "{% for name, latex in formulas %}{{ formula(name, latex) }}{% endfor %}"
+        '{{ figure("white", png) }}{{ table("T", ["a"], [[0.5]]) }}'
+    )
+    page(tmp_path, items, formulas=CONSTRUCTS.items(), png=png(20, 10))
+    path = tmp_path / "report.html"
     dom = chromium.chromium_dom(path)
     # The browser's parser would move HTML out of a formula and close it early.
     assert dom.count("<math") == dom.count("</math>") == len(CONSTRUCTS)

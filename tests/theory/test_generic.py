@@ -11,7 +11,7 @@ from fieldtheory.theory import generic, layer_by_layer
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.definitions import Notation
-from fieldtheory.theory.symbolic_layers import Layers
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.layer_quantities import (
     A,
     C,

@@ -8,8 +8,7 @@ import sympy as sp
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory import generic
-from fieldtheory.theory.diagrams.causality import fields_of
-from fieldtheory.theory.diagrams.enumeration import Graph, leg_orders, symmetry_factor
+from fieldtheory.theory.diagrams.enumeration import Graph, fields_of, leg_orders, symmetry_factor
 from fieldtheory.theory.typesetting.latex import AVERAGE, latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,

@@ -16,9 +16,16 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting import feynman
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.diagrams.causality import fields_of, vanishing
 from fieldtheory.theory.diagrams.diagram_formulas import correction_latex, diagram_latex
-from fieldtheory.theory.diagrams.enumeration import Graph, Line, graphs, leg_orders, symmetry_factor
+from fieldtheory.theory.diagrams.enumeration import (
+    Graph,
+    Line,
+    fields_of,
+    graphs,
+    leg_orders,
+    symmetry_factor,
+    vanishing,
+)
 from fieldtheory.theory.propagator import Propagator
 
 

@@ -121,10 +121,6 @@ def diffusion_conditions(
     activation, input_activation : Activation
         φ, also one that `DiffusionNetwork` refuses, and ψ.
 
-    Returns
-    -------
-    DiffusionConditions
-
     Notes
     -----
     Kinks are located symbolically. Growth as a power is judged by values up to |x| = 10¹⁶:

@@ -28,8 +28,12 @@ from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     pair_moments,
 )
 from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, WIDTH, increments
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import ClosedForm, closed_form
-from fieldtheory.theory.diffusion_limit.wide_diffusion import WideRates, wide_rates
+from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+    ClosedForm,
+    WideRates,
+    closed_form,
+    wide_rates,
+)
 
 _NUMBERS = ("instantaneous_mean", "quadratic_covariation", "next_mean", "next_covariance")
 

@@ -12,13 +12,15 @@ from fieldtheory.theory.diffusion_limit import small_increments as limit
 from fieldtheory.theory.diffusion_limit.diffusion_generator import MomentSystem
 from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
 from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+    GRAM,
     MEAN,
     ROOT,
     ClosedForm,
+    WideRates,
     explosion_times,
     means,
+    second_moment,
 )
-from fieldtheory.theory.diffusion_limit.wide_diffusion import GRAM, WideRates, second_moment
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 

@@ -67,10 +67,6 @@ def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:
     inputs : int
         At most four.
 
-    Returns
-    -------
-    sympy.Expr
-
     Examples
     --------
     >>> generator(gram(0, 0))

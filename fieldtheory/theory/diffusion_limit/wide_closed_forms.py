@@ -1,9 +1,12 @@
-"""Closed forms of the wide limit for ψ(x) = x: exponentials for φ''(0) = 0, else a Riccati mean.
+"""The wide limit of residual diffusions: rates of means and covariances, closed forms for ψ(x) = x.
+
+For D → ∞ the Gram matrix of ψ(x) is its mean, so that neurons are independent and each moves by
+increments whose cumulants `increments` gives. Their rates are those of PF Corollary 3.3.
 
 For φ''(0) = 0 the covariance holds at every width D. For φ''(0) ≠ 0 and D → ∞ the variance of what
 a neuron has moved is V_ii = (2 φ'(0)²/φ''(0)) m_i, so that the mean m_i obeys one equation,
-m' = α m² + β m + γ. PF section 3.4 states that such diffusions can explode, not when. Nothing else
-of this is in PF.
+m' = α m² + β m + γ. PF section 3.4 states that such diffusions can explode, not when. The wide
+limit, which PF expects in section 4.2, and its closed forms are not in PF.
 """
 
 from __future__ import annotations
@@ -15,8 +18,7 @@ from typing import Any, NamedTuple
 import sympy as sp
 
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
-from fieldtheory.theory.diffusion_limit.wide_diffusion import second_moment, wide_rates
+from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES, increments
 
 TIME = sp.Symbol("t", nonnegative=True)
 MEAN = sp.Symbol("m", real=True)
@@ -27,6 +29,44 @@ ALPHA, BETA, GAMMA = sp.symbols(r"\alpha \beta \gamma", real=True)
 ROOT = sp.Symbol(r"\omega", positive=True)
 # (1/D) Σ_d z_d^i z_d^j of two inputs, z_i z_j if they are copied to every neuron.
 Z_IJ = sp.Symbol(r"\overline{z_{i} z_{j}}", real=True)
+
+
+# The Gram entry Q_ij = ⟨(1/D) Σ_d ψ(x_d^i) ψ(x_d^j)⟩.
+GRAM = sp.Symbol("Q_{ij}", real=True)
+
+
+class WideRates(NamedTuple):
+    """Rates in S_ij = σ²_b + σ²_w Q_ij, for what one neuron has moved from its start.
+
+    ``mean`` dm_i/dt and ``covariance`` dV_ij/dt of the limit L → ∞, in `S_II` and `S_IJ`.
+    """
+
+    mean: sp.Expr
+    covariance: sp.Expr
+
+
+def second_moment(gram: sp.Expr) -> sp.Expr:
+    """S_ij = σ²_b + σ²_w Q_ij, the covariance of u = W ψ(x) + b over Δt (PF section 3.4).
+
+    Examples
+    --------
+    >>> second_moment(GRAM)
+    Q_{ij}*\\sigma_{w}**2 + \\sigma_{b}**2
+    """
+    return sym.BIAS**2 + sym.WEIGHT**2 * gram
+
+
+@lru_cache
+def wide_rates() -> WideRates:
+    """The rates of means and covariances.
+
+    Examples
+    --------
+    >>> wide_rates()
+    WideRates(mean=S_{ii}*\\phi_2/2, covariance=S_{ij}*\\phi_1**2)
+    """
+    moments = increments()
+    return WideRates(moments.mean[0], moments.covariance[0])
 
 
 class ClosedForm(NamedTuple):
@@ -67,10 +107,6 @@ def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
     slopes : sequence of sympy.Expr
         φ'(0) to φ''''(0).
 
-    Returns
-    -------
-    ClosedForm
-
     Examples
     --------
     >>> closed_form((1, 0, -2, 0)).mean, closed_form((1, 1, 0, 0)).covariance
@@ -104,10 +140,6 @@ class Riccati(NamedTuple):
 @lru_cache
 def riccati() -> Riccati:
     """The equation of the mean, its solution and when it explodes.
-
-    Returns
-    -------
-    Riccati
 
     Notes
     -----

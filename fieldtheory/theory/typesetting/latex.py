@@ -236,10 +236,6 @@ def matrix(rows: list[list[str]]) -> str:
 def latex(value: Any) -> str:
     """LaTeX of an expression, matrix or equation in the notation of the papers.
 
-    Parameters
-    ----------
-    value : sympy object
-
     Returns
     -------
     str
@@ -293,3 +289,35 @@ def _natural(text: str) -> tuple[Any, ...]:
     """A key by which the tenth layer comes after the ninth, and δ after γ."""
     text = text.replace(r"\gamma", r"\c")
     return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
+
+
+_INDEX = r"_\{(?:[^{}]|\{[^{}]*\})*\}"
+# φ, its derivatives and their squares at a signal h^(l), perhaps of an input or neuron.
+_PHI = re.compile(rf"\\phi('*)\(h({_INDEX})?\^\{{(\([^()]*\))\}}({_INDEX})?\)(\^\{{2\}})?")
+_CONNECTED = re.compile(rf" ?\\,;(?: ?\\,)?(.*?\\rangle(?:{_INDEX})?)", re.DOTALL)
+# Single letters, not those of words and labels.
+_BLOCKS = re.compile(r"(?<!\\mathcal\{)(?<![A-Za-z\\])([SG])(?![A-Za-z0-9-])")
+
+
+def in_letters(text: str, notation: str | None = "F25") -> str:
+    r"""LaTeX of derived formulas with the letters of F25, symbol by symbol.
+
+    𝒮 and 𝒢 for S and G, φ^(l) for φ(h^(l)), ⟨A, B⟩^c for ⟨A ; B⟩.
+
+    Examples
+    --------
+    >>> shown = r"S_{22} = \langle \phi'(h^{(k)})^{2} \,;\, \phi(h^{(l)}) \rangle"
+    >>> print(in_letters(shown))
+    \mathcal{S}_{22} = \langle \bigl[\phi^{\prime,(k)}\bigr]^{2}, \phi^{(l)} \rangle^{c}
+    """
+    if notation is None:
+        return text
+    text = _CONNECTED.sub(r",\1^{c}", text)
+    return _BLOCKS.sub(r"\\mathcal{\1}", _PHI.sub(_of_layer, text))
+
+
+def _of_layer(match: re.Match[str]) -> str:
+    primes, before, layer, after, square = match.groups()
+    derivative = r"\prime" * len(primes) + "," if primes else ""
+    letter = rf"\phi{before or after or ''}^{{{derivative}{layer}}}"
+    return rf"\bigl[{letter}\bigr]{square}" if square else letter

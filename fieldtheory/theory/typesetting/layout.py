@@ -16,11 +16,11 @@ import sympy as sp
 
 from fieldtheory.theory.typesetting.latex import TheoryPrinter, is_average, latex, matrix
 from fieldtheory.theory.typesetting.layer_quantities import PairSum
-from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
+from fieldtheory.theory.typesetting.widths import BINARY, RELATION, TEXT_WIDTH, width
 
 # The estimate may be a few per cent too small; an equation's number takes "(99)" and a gap.
 _USED, _NUMBER = 0.97, 33.0
-_RELATION, _BINARY, _INDENT, _GAP = 13.4, 12.3, 10.0, 20.0
+_INDENT, _GAP = 10.0, 20.0
 # Before these a formula given as text may be broken.
 _BREAKS = ("+", "-", r"\quad", r"\qquad", r"\times", r"\sim")
 _FULL = 0.4
@@ -322,13 +322,7 @@ def breakable(displays: Sequence[str]) -> str:
 
 
 def _label(left: str) -> str:
-    """A label from a left-hand side: its letters and numbers.
-
-    Examples
-    --------
-    >>> _label(r"\\tilde{C}^{(l)}_{*}"), _label("S_{22}^{k l}"), _label("M'_{l}")
-    ('tilde-C-l', 'S-22-k-l', 'Mprime-l')
-    """
+    """A label from a left-hand side, tilde-C-l for C̃^(l): its letters and numbers."""
     plain = re.sub(r"\\(mathrm|mathcal|mathsf|frac|left|right)(?![a-z])", "", left)
     return "-".join(re.findall(r"[A-Za-z0-9]+", plain.replace("'", "prime")))
 
@@ -357,13 +351,13 @@ def _equations(setter: Setter, equations: Sequence[Equation], room: float) -> st
 
 def _block_lines(setter: Setter, equations: Sequence[Equation], room: float) -> list[list[str]]:
     """The lines of each equation; one alone that is too wide has its left side on a line."""
-    left = max(width(e.left) for e in equations) + _RELATION
+    left = max(width(e.left) for e in equations) + RELATION
     lines = [list(_equation_lines(setter, e, room - left)) for e in equations]
     widths = [width(line.split("&", 1)[1]) for line in chain(*lines)]
-    if len(lines) == 1 and max(widths[0] - _RELATION, *widths[1:], 0) > room - left:
+    if len(lines) == 1 and max(widths[0] - RELATION, *widths[1:], 0) > room - left:
         (only,) = equations
-        _, *others = _equation_lines(setter, replace(only, left=""), room - _RELATION - _INDENT)
-        first = setter.lines(only.right, room - _RELATION - _INDENT, room - 2 * _INDENT)[0]
+        _, *others = _equation_lines(setter, replace(only, left=""), room - RELATION - _INDENT)
+        first = setter.lines(only.right, room - RELATION - _INDENT, room - 2 * _INDENT)[0]
         lines = [[f"&{only.left}", rf"&\quad {only.relation} {first}", *others]]
     return lines
 
@@ -390,7 +384,7 @@ def _table(setter: Setter, array: Array, room: float) -> str:
             max(width(c[0]) for c in column if c) + max(width(c[1]) for c in column if c)
             for column in zip_longest(*rows)
         ]
-        if sum(widths) + columns * _RELATION + (columns - 1) * (_GAP + 10) <= room:
+        if sum(widths) + columns * RELATION + (columns - 1) * (_GAP + 10) <= room:
             lines = [r" \quad & ".join(f"{left} &= {right}" for left, right in r) for r in rows]
             return environment(lines) if len(lines) > 1 else lines[0].replace("&", "")
     return _equations(setter, cells, room)
@@ -408,7 +402,7 @@ def _filled(pieces: Sequence[_Piece], first: float, later: float) -> list[str]:
     while waiting:
         room, fits = later if lines else first, 1
         if lines and waiting[0].factor:
-            room -= _BINARY
+            room -= BINARY
         while fits < len(waiting) and width(_joined(waiting[: fits + 1])) <= room:
             fits += 1
         if fits < len(waiting):

@@ -25,16 +25,16 @@ _LETTERS = dict(
         strict=True,
     )
 )
-_RELATION, _BINARY = 13.4, 12.3
+RELATION, BINARY = 13.4, 12.3
 _WIDTHS = _LETTERS | {
     **dict.fromkeys("0123456789", 5.0),
-    **dict.fromkeys("=<>", _RELATION),
-    **dict.fromkeys("+-", _BINARY),
+    **dict.fromkeys("=<>", RELATION),
+    **dict.fromkeys("+-", BINARY),
     **dict.fromkeys("()", 3.9),
     **dict.fromkeys("[]|./", 2.8),
     **dict.fromkeys(",;", 4.5),
     **dict.fromkeys("'*", 3.0),
-    **dict.fromkeys((r"\leq", r"\le", r"\geq", r"\neq", r"\sim", r"\approx", r"\equiv"), _RELATION),
+    **dict.fromkeys((r"\leq", r"\le", r"\geq", r"\neq", r"\sim", r"\approx", r"\equiv"), RELATION),
     **dict.fromkeys((r"\langle", r"\rangle"), 5.0),
     **dict.fromkeys((r"\exp", r"\max", r"\min"), 18.5),
     **dict.fromkeys((r"\dots", r"\cdots", r"\ldots"), 13.3),
@@ -51,7 +51,7 @@ _WIDTHS = _LETTERS | {
     r"\sin": 14.0,
     r"\cos": 15.0,
     r"\cdot": 7.3,
-    r"\times": _BINARY,
+    r"\times": BINARY,
     r"\sum": 16.2,
     r"\prod": 14.6,
     r"\int": 8.4,

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
-from fieldtheory.theory.diffusion_limit.wide_diffusion import GRAM, second_moment, wide_rates
+from fieldtheory.theory.diffusion_limit.wide_closed_forms import GRAM, second_moment, wide_rates
 
 WEIGHT, BIAS = 1.2, 0.7
 # ψ(x) = x + x²/2 of one input started at z, averaged over y of cumulants m, V, κ.

@@ -6,7 +6,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.theory.formulas import QUANTITIES
-from fieldtheory.theory.typesetting.f25_notation import in_letters_of_paper
+from fieldtheory.theory.typesetting.latex import in_letters
 from tests.theory.typesetting.test_latex import typeset
 from tests.theory.typesetting.test_symbols import undefined
 
@@ -76,7 +76,7 @@ def test_equations_of_the_paper_are_recognised(number):
     ],
 )
 def test_letters(text, expected):
-    assert in_letters_of_paper(text) == expected
+    assert in_letters(text) == expected
 
 
 @pytest.mark.parametrize("inputs", [1, 2])
