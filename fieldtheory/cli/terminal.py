@@ -56,6 +56,13 @@ class Commands(TyperGroup):
             sys.exit(code if isinstance(code, int) else 0)
         return code
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, flags that are false if left out: typer loads pydantic to check a None."""
+        options = super().get_params(ctx)
+        for option in options:
+            option.default = False
+        return options
+
 
 @contextlib.contextmanager
 def _signs_of_life() -> Iterator[None]:

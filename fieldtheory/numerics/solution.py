@@ -39,7 +39,6 @@ from fieldtheory.numerics.one_input.output_law import (
     edgeworth,
     nearest_mixture,
 )
-from fieldtheory.numerics.precise_solution import PreciseSolution, precise_solution
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import Result
@@ -53,6 +52,7 @@ from fieldtheory.numerics.validity import (
 )
 
 if TYPE_CHECKING:
+    from fieldtheory.numerics.precise_solution import PreciseSolution
     from fieldtheory.precision.enclosed_solution import EnclosedSolution
 
 # Fluctuations of kernels, relative to their mean, for which the next order shows whether it holds.
@@ -732,6 +732,8 @@ def solve(
             from fieldtheory.precision.enclosed_solution import enclosed_solution
 
             return enclosed_solution(checked, K0, digits, convention)
+        from fieldtheory.numerics.precise_solution import precise_solution
+
         return precise_solution(checked, K0, digits, convention)
     if proven:
         raise ValueError("digits must be given with proven=True")
