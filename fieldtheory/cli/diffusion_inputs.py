@@ -12,8 +12,6 @@ from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.storage import read_npz
 
-_SCALE = 1.0
-
 
 def layers(text: str) -> np.ndarray:
     """Inputs as they are typed: numbers z "0,1", or the layers x_0 themselves "0.5,1;-1,2".
@@ -67,7 +65,7 @@ def sampled_layers(
     """
     dataset = samples.chosen(data, classes, count)
     words, Z = f"{dataset.name}: {dataset.size}", dataset.samples
-    size = _SCALE if scale is None else samples.variance(scale)
+    size = 1.0 if scale is None else samples.variance(scale)
     if dataset.note:
         echo(f"note: {dataset.note}", err=True)
     if size is None:

@@ -11,8 +11,6 @@ import typer
 
 from fieldtheory.cli.terminal import echo
 
-INTERRUPTED = 130
-
 
 def require_place(save: Path | None, *suffixes: str) -> None:
     """Raise ValueError unless a file, if there is one, can be written: before the work, not after.
@@ -58,6 +56,7 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
         echo("interrupted", err=True)
         if parts is not None and parts.exists():
             echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        # The exit code of a shell's command after Ctrl-C.
+        raise typer.Exit(130) from None
     if parts is not None:
         shutil.rmtree(parts, ignore_errors=True)

@@ -18,8 +18,6 @@ from fieldtheory.validation import finite_array
 # Terms of a sum over layers that are added one by one, before the rest is an integral.
 _TERMS = 4000
 _NODES = 120
-# Terms below exp(-_NEGLIGIBLE) of the first.
-_NEGLIGIBLE = 40.0
 
 
 @named_arguments
@@ -165,7 +163,9 @@ def _geometric_sum(f: Callable[[np.ndarray], np.ndarray], start: float, step: fl
 
     The tail of a slow sum is an integral with the first two terms of Euler and Maclaurin.
     """
-    count = min(int(_NEGLIGIBLE / step) + 2, _TERMS)
+    # Terms below exp(-negligible) of the first.
+    negligible = 40.0
+    count = min(int(negligible / step) + 2, _TERMS)
     total = float(f(start * np.exp(-step * np.arange(count))).sum())
     if count < _TERMS:
         return total

@@ -18,9 +18,6 @@ from fieldtheory.plotting.curves import Curve, over_layers
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled, tints
 from fieldtheory.scaling import optimal_scaling
 
-# Width of Fig. 1 in inches, as the sketch needs it.
-_WIDTH = 7.8
-
 
 def fig1(
     depth: int = 20,
@@ -108,9 +105,11 @@ def draw_fig1(numbers: Numbers) -> Any:
 
 def draw_signal(numbers: Numbers, scale: str) -> tuple[Any, dict[str, Any]]:
     """Panels (a) to (c) with the scaling in LaTeX, and the axes below the sketch (a)."""
+    # Width of Fig. 1 in inches, as the sketch needs it.
+    width = 7.8
     from fieldtheory.plotting.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, 4.1), layout="constrained")
+    figure = Figure(figsize=(width, 4.1), layout="constrained")
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.8))
     sketch = halves[0].add_axes((0, 0, 1, 1))
     draw_network(sketch, scale)

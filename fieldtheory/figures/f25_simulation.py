@@ -17,8 +17,6 @@ from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _FAMILIES = {"ResNet": ResidualNetwork, "FFNet": FeedForwardNetwork}
 _INPUTS = r"inputs with components $\sim \mathcal{N}(0, 1/d_{\mathrm{in}})$"
-# Layers after which the contraction by 0.34 a layer has left nothing of the input.
-_MANY = 100
 
 
 def fig2(
@@ -66,6 +64,8 @@ def fig2(
     C^(l) >= σ_b²: it approaches the fixed point K = σ_w² M(K) + σ_b², K ≈ 0.66, a dashed line in
     panel (a). What decays to zero is the response, by the factor σ_w² M'(K) ≈ 0.34 a layer.
     """
+    # Layers after which the contraction by 0.34 a layer has left nothing of the input.
+    many = 100
     from fieldtheory.montecarlo.simulation import simulate
 
     options = {"samples": samples, "seed": seed, "jobs": jobs, "progress": progress}
@@ -76,7 +76,7 @@ def fig2(
     values["simulated_kernels"] = np.stack([e.mean[:-1] for e in ensembles])
     values["simulated_kernels_error"] = np.stack([e.mean_error[:-1] for e in ensembles])
     # K = σ_w² M(K) + σ_b².
-    point = float(solve(nets[1].replace(depth=_MANY), K0).residual_kernels[-2])
+    point = float(solve(nets[1].replace(depth=many), K0).residual_kernels[-2])
     curves = [over_layers("a", "FFNet, fixed point", np.full(depth + 1, point))]
     for panel, kind in (("a", "kernels"), ("b", "response")):
         names = kind, f"simulated_{kind}", f"simulated_{kind}_error"

@@ -25,8 +25,6 @@ from fieldtheory.scaling import mean_scaling, optimal_scaling
 
 # Data sets and how many images of the digits 0 and 3 they hold, as many of each.
 _DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
-# Where the order 1/N is no longer small, as for the warning of `posterior`.
-_DOUBTFUL = 0.3
 
 
 def scaling(
@@ -167,7 +165,8 @@ def draw_scaling(numbers: Numbers) -> Any:
                     ax.plot(r, values[dashed][i, j], "--", color=shade, linewidth=0.9)
                 if best is not None:
                     ax.plot(r[best(y)], y[best(y)], "o", color=shade, markersize=4)
-                doubtful = numbers.expansion_ratio[i, j] > _DOUBTFUL
+                # Where `posterior` warns.
+                doubtful = numbers.expansion_ratio[i, j] > 0.3
                 ax.plot(r[doubtful], y[doubtful], "o", mfc="none", color=shade, markersize=7)
             ax.plot(
                 numbers.optima_of_pairs[i] / numbers.optima, np.zeros(len(numbers.optima)),

@@ -18,8 +18,6 @@ from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
 
 # Variance of the input in arXiv:2604.15742.
 _K0 = 2.0
-# Simulated layers that are marked.
-_MARKED = 9
 _KINDS = (
     ("variances", "printed_variances", "simulated", "error"),
     ("vertices", "printed_vertices", "simulated_vertices", "vertex_error"),
@@ -105,7 +103,7 @@ def draw_closure(numbers: Numbers) -> Any:
     """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks."""
     figure, axes = panels((2.3, 2.3, 2.3, 2.3), 2.5)
     net = numbers.network
-    marked = np.unique(np.linspace(1, net.depth, _MARKED).round().astype(int))
+    marked = np.unique(np.linspace(1, net.depth, 9).round().astype(int))
     strengths = np.repeat(net.weight_variance * numbers.branch_scales**2, 2)
     names = 2 * (r"$N \, \mathrm{Var}\,K / K^2$", r"$V / K^2$")
     content = zip(axes, numbers.panels().items(), strengths, names, strict=True)

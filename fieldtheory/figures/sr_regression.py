@@ -24,7 +24,6 @@ _PRINTED = {
     200: ((89.56, 0.56), (92.91, 0.35), (92.39, 0.32)),
     1000: ((55.13, 5.31), (92.92, 0.34), (92.39, 0.32)),
 }
-_PRINTED_IMAGES = 1000
 
 
 class Correlation:
@@ -222,10 +221,11 @@ def _accuracies(
 
 def beside_print(values: Mapping[str, Any], training: int) -> Numbers:
     """Numbers of `table2` next to those printed in SR, for images that are conditioned on."""
+    printed_images = 1000
     L, noises, accuracies, tuned = (
         values[name] for name in ("depths", "noises", "accuracies", "tuned")
     )
-    same = training == _PRINTED_IMAGES and "MNIST" in values["name"]
+    same = training == printed_images and "MNIST" in values["name"]
     missing = np.full((len(SCHEDULES), 2), np.nan)
     rows = [_PRINTED.get(depth, missing) if same else missing for depth in L]
     printed = np.swapaxes(np.array(rows, dtype=float), 0, 1) / 100

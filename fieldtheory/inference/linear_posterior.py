@@ -29,8 +29,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-# The largest gradient over N at the minimum, and its rounding relative to the value.
-_TOLERANCE, _ROUNDING = 1e-9, 1e-13
 # Of the descent to it; x is about N^(-1/2) a priori, so that no step leaves the range of exp.
 _DESCENT = {"gtol": 1e-6, "max_trust_radius": 3.0}
 # Step of differences of gradients, and of ln T below which difference quotients are derivatives.
@@ -74,6 +72,8 @@ class Linear(NamedTuple):
 
     def solve(self) -> Tilted:
         """The posterior at the minimum; ArithmeticError if rounding hides it."""
+        # The largest gradient over N at the minimum, and its rounding relative to the value.
+        tolerance, rounding = 1e-9, 1e-13
 
         def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
             return self._cost(x, modes)
@@ -90,11 +90,11 @@ class Linear(NamedTuple):
                 x = optimize.minimize(
                     cost, x, jac=True, hessp=curvature, method="trust-ncg", options=_DESCENT
                 ).x
-                x = optimize.root(lambda x: cost(x)[1], x, tol=_TOLERANCE**2).x
+                x = optimize.root(lambda x: cost(x)[1], x, tol=tolerance**2).x
                 value, gradient = cost(x)
             except np.linalg.LinAlgError:
                 value, gradient = np.inf, np.array(np.nan)
-        if not np.abs(gradient).max() <= _TOLERANCE + _ROUNDING * abs(value):
+        if not np.abs(gradient).max() <= tolerance + rounding * abs(value):
             raise ArithmeticError(
                 f"no saddle point was found for {len(self.Y)} labels up to "
                 f"{np.abs(self.Y).max():.3g} with noise_variance={self.noise:g} at width "

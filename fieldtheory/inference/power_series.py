@@ -13,11 +13,6 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
-# Hermite coefficients below this part of √⟨φ²⟩ are rounding.
-_ROUNDING = 1e-13
-# Hermite polynomials that are used.
-_MODES = 64
-
 
 @named_arguments
 def power_coefficients(
@@ -91,6 +86,10 @@ def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
 
 
 def _coefficients(psi: Function, K: float) -> np.ndarray:
-    (values,), _ = Coefficients(psi, _MODES - 1)(np.array([K]))
+    # Hermite polynomials that are used.
+    modes = 64
+    # Hermite coefficients below this part of √⟨φ²⟩ are rounding.
+    rounding = 1e-13
+    (values,), _ = Coefficients(psi, modes - 1)(np.array([K]))
     coefficients, size = values[:-1], np.sqrt(values[-1])
-    return np.where(np.abs(coefficients) < _ROUNDING * size, 0.0, coefficients)
+    return np.where(np.abs(coefficients) < rounding * size, 0.0, coefficients)

@@ -7,7 +7,6 @@ PyTorch hand their functions to, so that it comes back as a SymPy expression; JA
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,8 +27,6 @@ _LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch", "jax", "flax")
 _TRACED = ("jax", "flax")
 # Functions of these do not take the stand-in.
 _BY_NAME = ("math", *_TRACED)
-# Longer sources are not searched for a lambda.
-_LONGEST = 400
 
 
 def activation_of_callable(function: Callable[..., Any]) -> Activation:
@@ -143,26 +140,8 @@ def _value_at(function: Callable[..., Any], argument: sp.Symbol) -> Any:
             raise error from None
 
 
-def _text_of_lambda(function: Any) -> str:
-    """The text of a lambda where its source can be read: what has its names."""
-    function = inspect.unwrap(function)
-    names = ("co_names", "co_varnames", "co_consts")
-    own = [getattr(function.__code__, name) for name in names]
-    with suppress(OSError, TypeError):
-        source = " ".join(inspect.getsource(function).split())
-        for start in (match.start() for match in re.finditer("lambda", source[:_LONGEST])):
-            for end in range(min(len(source), start + _LONGEST), start, -1):
-                with suppress(SyntaxError, ValueError, IndexError):
-                    code = compile(source[start:end], "", "eval").co_consts[0]
-                    if [getattr(code, name, None) for name in names] == own:
-                        return source[start:end]
-    return str(function.__name__)
-
-
 def _unreadable(function: Any, reason: str) -> ValueError:
     name = _name(function)
-    if name == "<lambda>":
-        name = validation.shortened(_text_of_lambda(function))
     registered = registered_name(name)
     question = f"; did you mean {registered!r}?" if registered else similar(name)
     reason = validation.shortened(reason)

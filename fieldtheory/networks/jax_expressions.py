@@ -24,8 +24,6 @@ _SAME = (
     *("broadcast_in_dim", "reshape", "squeeze", "copy", "copy_p"),
     *("optimization_barrier", "stop_gradient"),
 )
-# Bytes of float32: a φ rounded to fewer is another function.
-_FLOAT32 = 4
 
 
 class Untraceable(Exception):
@@ -113,6 +111,8 @@ def _condition(value: Any) -> Any:
 
 def _keeps(value: Any, kind: np.dtype) -> bool:
     """Whether a value stays what it is as a number of another kind."""
+    # Bytes of float32: a φ rounded to fewer is another function.
+    float32 = 4
     if isinstance(value, sp.Expr) and not value.is_number:
-        return kind.kind == "f" and kind.itemsize >= _FLOAT32
+        return kind.kind == "f" and kind.itemsize >= float32
     return True

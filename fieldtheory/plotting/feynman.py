@@ -14,8 +14,6 @@ _LEG_NAMES = "lmn"
 _BEND, _LOOP = 0.75, 1.25
 _FULL, _DASHED = r"$C$", r"$\tilde{C}$"
 _COLUMNS = 6
-# In TikZ the width of the text of an article holds so many, at so many centimetres each.
-_TIKZ_COLUMNS, _TIKZ_STEP = 4, 4.8
 
 
 class Stroke(NamedTuple):
@@ -139,10 +137,12 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     \\draw[dashed] (3,-2.4) -- +(1,0) node[right] {$\\tilde{C}$};
     \\end{tikzpicture}
     """
+    # In TikZ the width of the text of an article holds so many, at so many centimetres each.
+    tikz_columns, tikz_step = 4, 4.8
     lines, row = [r"\begin{tikzpicture}[scale=0.6, thick]"], 0
     for number, (graph, title) in enumerate(zip(graphs, titles, strict=True)):
-        row, column = divmod(number, _TIKZ_COLUMNS)
-        x, y = _TIKZ_STEP * column, 0.0 - _TIKZ_STEP * row
+        row, column = divmod(number, tikz_columns)
+        x, y = tikz_step * column, 0.0 - tikz_step * row
         lines.append(rf"\begin{{scope}}[shift={{({x:.2f},{y:.2f})}}]")
         graphics = picture(graph)
         for points, dashed in graphics.strokes:
@@ -154,7 +154,7 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
         if title:
             lines.append(rf"\node at (0,2.2) {{{title}}};")
         lines.append(r"\end{scope}")
-    below = f"{-_TIKZ_STEP * (row + 0.5):.1f}"
+    below = f"{-tikz_step * (row + 0.5):.1f}"
     lines.append(rf"\draw (0,{below}) -- +(1,0) node[right] {{{_FULL}}};")
     lines.append(rf"\draw[dashed] (3,{below}) -- +(1,0) node[right] {{{_DASHED}}};")
     return "\n".join([*lines, r"\end{tikzpicture}"])

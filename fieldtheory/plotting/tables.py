@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Columns of a text or a pipe; a wider table is folded.
-_WIDTH = 80
-# Columns that a text needs before its lines are broken, where there is too little room.
-_BROKEN = 24
-
 
 def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     """Rows as the text of a table that fits 80 columns: a wider one is folded.
@@ -54,13 +49,15 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
           2
     <BLANKLINE>
     """
+    # Columns of a text or a pipe; a wider table is folded.
+    width = 80
     from rich.console import Console
 
     console = Console(
-        markup=False, highlight=False, width=_WIDTH, color_system=None, force_jupyter=False
+        markup=False, highlight=False, width=width, color_system=None, force_jupyter=False
     )
     with console.capture() as capture:
-        for table in _tables(rows, title, _WIDTH):
+        for table in _tables(rows, title, width):
             console.print(table, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
@@ -135,6 +132,8 @@ def _html_cell(value: Any) -> str:
 
 def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Table]:
     """One table, or if it is too wide several with the rows' names in front of each."""
+    # Columns that a text needs before its lines are broken, where there is too little room.
+    broken = 24
     _require_rows(rows)
     names = list(rows[0])
     cells = [[_cell(value) for value in row.values()] for row in rows]
@@ -144,8 +143,8 @@ def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Tabl
     texts = {name for name in names if isinstance(rows[0][name], str)}
     if 1 + sum(wide.values()) > width:
         # Digits and names are not broken, sentences are.
-        long = {n for n in texts if wide[n] > _BROKEN and any(" " in c for c in columns[n])}
-        wide |= dict.fromkeys(long, _BROKEN)
+        long = {n for n in texts if wide[n] > broken and any(" " in c for c in columns[n])}
+        wide |= dict.fromkeys(long, broken)
     keys = names[: next((n for n in range(1, 5) if _distinct(cells, n)), 1)]
     groups, free = [keys], width - 1 - sum(wide[name] for name in keys)
     left = free

@@ -24,8 +24,6 @@ from fieldtheory.montecarlo.comparison.compared_field import (
 from fieldtheory.numerics.fields import COMPARED
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
-# A theory this much smaller than the error of the simulation is written as 0.
-_ROUNDING = 1e-12
 _ALL = f"{100 * COARSEST:g} %"
 # The verdicts of entries that these are made of.
 _OF_ENTRIES = {DESCRIBES: WITHIN, DOES_NOT: OFF}
@@ -201,7 +199,9 @@ def _networks_needed(field: Coefficient) -> str:
 
 def _rounded(value: Any, error: Any) -> float:
     """A number of the theory; 0 where it is the rounding of sums that cancel."""
-    return 0.0 if abs(value) < _ROUNDING * error else float(value)
+    # A theory this much smaller than the error of the simulation is written as 0.
+    rounding = 1e-12
+    return 0.0 if abs(value) < rounding * error else float(value)
 
 
 def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:

@@ -22,8 +22,6 @@ from fieldtheory.numerics.recursion import add_skip, residual_kernel
 TILE = 2**16
 # The same where all layers are kept.
 TILE_KEPT = 2**21
-# Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
-_NEXT_TO_ZERO = (1e-150, 1e-8)
 
 Part = TypeVar("Part")
 
@@ -234,8 +232,10 @@ def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable
 
 def _continued(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function with its limit at zero, which the signals of a zero input are, if 0/0 there."""
+    # Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
+    next_to_zero = (1e-150, 1e-8)
     if not np.isnan(value(np.zeros(1))[0]):
         return value
-    near = value(np.array(_NEXT_TO_ZERO))
+    near = value(np.array(next_to_zero))
     limit = near[~np.isnan(near)][0]
     return lambda h: np.where(h == 0, limit, value(h))
