@@ -57,19 +57,6 @@ def small_variance(activation: Activation) -> SmallVariance:
 
     for φ(±t) = ±a_± t + b_± t² ± c_± t³ + ..., E|z|³ = 2 √(2/π).
 
-    Parameters
-    ----------
-    activation : Activation
-
-    Returns
-    -------
-    SmallVariance
-
-    Raises
-    ------
-    ValueError
-        If φ(0) ≠ 0, if φ has no slope at zero, or none but zero; the message says which.
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation

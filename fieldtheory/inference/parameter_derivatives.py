@@ -31,11 +31,6 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
         Of a variance, with which others move that are left out and follow it; with "deviation" for
         "variance" its root moves; or of a scale, of which a number is added to those of all layers.
 
-    Raises
-    ------
-    TypeError
-        If the network has no such argument.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -72,11 +67,6 @@ def parameter_derivative(
         The array of a network.
     sample : callable
         Some positive entries of it, by which the step is chosen.
-
-    Raises
-    ------
-    ValueError
-        If differences of two orders disagree: it has no finite derivative.
     """
     # Weights of f at multiples of h: central ones, forward ones where p = 0 is the lowest value.
     central = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360

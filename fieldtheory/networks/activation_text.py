@@ -97,15 +97,6 @@ def activation_text(activation: Activation) -> str:
 
     Read again it gives an expression that is equal, whatever SymPy makes of what is typed.
 
-    Parameters
-    ----------
-    activation : Activation
-
-    Returns
-    -------
-    str
-        What `activation_from_text` takes.
-
     Raises
     ------
     ValueError

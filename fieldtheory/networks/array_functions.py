@@ -97,18 +97,6 @@ def applied(
 ) -> tuple[sp.Expr, Activation | None]:
     """A function at expressions and numbers, and the activation that it is if it is one.
 
-    Parameters
-    ----------
-    name : str
-        As its library has it.
-    inputs, options
-        Its arguments: the signal, then parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such function here, or it does not take these arguments.
-
     Examples
     --------
     >>> h = sp.Symbol("h", real=True)

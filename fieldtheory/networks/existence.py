@@ -37,17 +37,6 @@ _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     """Refuse a function that is not real, grows too fast, or has hidden jumps.
 
-    Parameters
-    ----------
-    phi : sympy.Expr
-        A function of ``h`` alone.
-    h : sympy.Symbol
-
-    Raises
-    ------
-    ValueError
-        The message says which of them it is, and where.
-
     Notes
     -----
     If φ grows as exp(c h²), ⟨φ²⟩ exists for variances below 1/(4c) only. The kernels of a network

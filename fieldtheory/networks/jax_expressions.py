@@ -31,21 +31,7 @@ class Untraceable(Exception):
 
 
 def traced(function: Callable[..., Any], argument: sp.Symbol) -> Any:
-    """The function of one number as an expression.
-
-    Parameters
-    ----------
-    function : callable
-        Of an array, elementwise. Constants have the digits of float64.
-    argument : sympy.Symbol
-
-    Raises
-    ------
-    Untraceable
-        If it is not made of functions of JAX.
-    TypeError, ValueError
-        If it consists of other steps than functions of one number.
-    """
+    """The function of one number as an expression."""
     jax = sys.modules.get("jax")
     if jax is None:
         raise Untraceable("JAX is not imported")

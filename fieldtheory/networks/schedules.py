@@ -61,11 +61,6 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
 
     The values of functions are checked where they are computed, see `layer_values`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none of these, or an array of another length.
-
     Examples
     --------
     >>> checked_scale("branch_scale", [0.1, 0.2], 2), checked_scale("branch_scale", "none", 2, True)
@@ -81,11 +76,6 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
 
 def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     """The numbers of a checked scale for every layer, shape (..., L), read-only.
-
-    Raises
-    ------
-    ValueError
-        If a function raises, or returns anything but a finite number; it names l and L.
 
     Examples
     --------

@@ -36,10 +36,6 @@ def draw_profiles(
         Standard errors of simulated profiles, drawn as bands.
     place : str
         What labels the axis of t.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     summed = np.isinf(places[-1])
     x = remaining[0] - remaining if summed else places

@@ -47,10 +47,6 @@ def picture(graph: Any) -> Picture:
     graph : object
         With the number ``legs``, the sequence ``vertices`` and ``lines`` of (kind, first, second),
         where the second end of a line of kind "G12" is that of a conjugate.
-
-    Returns
-    -------
-    Picture
     """
     places = _places(graph)
     strokes: list[Stroke] = []
@@ -84,10 +80,6 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
         What stands above each.
     grey : sequence of bool
         Which of them are drawn in grey; none if left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from matplotlib.lines import Line2D
 

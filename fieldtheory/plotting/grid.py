@@ -29,10 +29,6 @@ def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
     quantities : sequence of (str, str, sequence of Curve)
         Of each what labels the horizontal and the vertical axis, and its lines. An axis of names
         has them as x.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     # Room for a legend beside the panel.
     widths = [4.4 if len(curves) > 1 else 3.0 for _, _, curves in quantities]

@@ -28,16 +28,6 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     title : str
         The line above the table.
 
-    Returns
-    -------
-    str
-        Without blanks at the ends of its lines.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
-
     Examples
     --------
     >>> print(table_text([{"layer": 1, "K": 0.123456789}, {"layer": 2, "K": None}], "kernels"))
@@ -65,17 +55,6 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
 def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     """Print rows as a table that fits the terminal, 80 columns in a pipe; see `table_text`.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-    title : str
-        As for `table_text`.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
-
     Examples
     --------
     >>> print_table([{"K": 0.5}], "kernels")
@@ -95,22 +74,6 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
 
 def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
     """Rows as a table for a notebook.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        As for `table_text`; formulas between dollar signs are set by the notebook.
-    caption : str
-        The line above the table.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
 
     Examples
     --------

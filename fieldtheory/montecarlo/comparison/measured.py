@@ -75,7 +75,10 @@ def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
         summands = [f * value for f, value in _pairs(factors, measured.values)]
         if theory.ndim < measured.theory.ndim:
             summands = [np.diagonal(values) for values in summands]
-            parts = {key: _diagonal(values, theory) for key, values in parts.items()}
+            parts = {
+                key: np.diagonal(values) if values.ndim > theory.ndim else values
+                for key, values in parts.items()
+            }
         entries = _entries(measured, theory, summands, parts)
         yield entries | {"name": name, "order": order}
 
@@ -141,10 +144,6 @@ def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
 
 def _pairs(factors: np.ndarray, arrays: Sequence[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
     return zip(factors, arrays, strict=True)
-
-
-def _diagonal(values: np.ndarray, theory: np.ndarray) -> np.ndarray:
-    return np.diagonal(values) if values.ndim > theory.ndim else values
 
 
 def kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:

@@ -36,15 +36,7 @@ class Layer(NamedTuple):
 
 
 def gram(*values: Any) -> Any:
-    """Means over the neurons of products of all pairs of inputs, summed over several arrays.
-
-    Parameters
-    ----------
-    *values : arrays of NumPy or JAX, shape (..., P, N)
-
-    Returns
-    -------
-    array, shape (..., P, P)
+    """Means over neurons of products of all pairs of inputs, (..., P, N) -> (..., P, P), summed.
 
     Examples
     --------
@@ -95,15 +87,6 @@ def forward(
         before. For l = 0 they are K0 and the empty tuple.
     moment : callable, optional
         ``moment(*features)`` is the mean over the neurons.
-
-    Yields
-    ------
-    Layer
-
-    Raises
-    ------
-    OverflowError
-        If a kernel is not finite.
 
     Examples
     --------
@@ -200,23 +183,10 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
 
 
 def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable[[Any], tuple]:
-    """The features ψ_k of a network as one function of an array: those that averages are of.
+    """The features ψ_k of a network, those that averages are of, as one function of an array.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    slopes : bool
-        The ψ_k' in place of them, without what jumps add.
-
-    Returns
-    -------
-    callable
-        Maps h to the tuple of ψ_k(h), each smooth piece of them evaluated apart.
-
-    Raises
-    ------
-    ValueError
-        If the features depend on a parameter that may differ between layers.
+    With ``slopes`` the ψ_k' in place of them, without what jumps add. Each smooth piece is
+    evaluated by itself.
 
     Examples
     --------

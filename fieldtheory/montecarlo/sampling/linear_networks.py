@@ -69,11 +69,6 @@ def linear_networks(
     sizes : ndarray of int
         Linearised networks of every batch.
     seed : int
-
-    Raises
-    ------
-    ValueError
-        If φ jumps, or there is not enough memory.
     """
     # Random numbers other than those of `covariance_with`.
     stream = 101
