@@ -237,10 +237,7 @@ def checked_skip_scale(value: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
-    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0.
-
-    ValueError where ⟨φ'²⟩ diverges.
-    """
+    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0."""
     averages, searched = layer_functions(phi), variances_around_scale(phi)
 
     def excess(K: Any) -> Any:

@@ -164,10 +164,7 @@ def _unit_kernel(network: ResidualNetwork) -> float:
 def _responses(
     families: Sequence[Any], depth: int, inputs: int, options: dict[str, Any]
 ) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """Networks, and η^(l) in theory and averaged over networks and inputs, with its error.
-
-    The inputs are random, with components of variance 1/d_in.
-    """
+    """Networks, η^(l) in theory, and its averages over networks and inputs with their error."""
     from fieldtheory.montecarlo.perturbation import simulate_response
 
     nets = [family(depth=depth, **_PARAMETERS) for family in families]

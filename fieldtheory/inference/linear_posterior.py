@@ -47,10 +47,7 @@ class Tilted(NamedTuple):
 
 
 class _Likelihood(NamedTuple):
-    """−ln p(Y|S) up to a constant, and twice its derivatives by s_0 and s_1, (d, d).
-
-    In the eigenvectors of K0 also u = A⁻¹Y (d, P) and A⁻¹ (d, P, d, P).
-    """
+    """−ln p(Y|S), twice its derivatives by s_0 and s_1; u = A⁻¹Y (d, P), A⁻¹ in modes of K0."""
 
     value: float
     start: np.ndarray
@@ -120,10 +117,8 @@ class Linear(NamedTuple):
         return (part * x for part in _STARTS)
 
     def _chain(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Of l = L + 1, ..., 1: eigenvalues and eigenvectors of ln T_l, r, and of G^(l) the root R.
-
-        r² are the eigenvalues of γ_l² T² + a_l T; the last root is that of G^(0).
-        """
+        """Of l = L + 1, ..., 1: ln T_l as eigenvalues and vectors, r, and the root R of G^(l)."""
+        # r² are the eigenvalues of γ_l² T² + a_l T; the last root is that of G^(0).
         d, (skips, a, _, _, scales) = self.Y.shape[1], self._layers
         H = np.zeros((len(a), d, d))
         H[:, *np.triu_indices(d)] = x.reshape(len(a), -1)
@@ -262,10 +257,7 @@ class Linear(NamedTuple):
     def _learned(
         self, sides: np.ndarray, TT: np.ndarray, V: np.ndarray, B: np.ndarray
     ) -> np.ndarray:
-        """The part of ⟨C^(l)⟩ linear in TT = ⟨τ τᵀ⟩, from C^(l) τ = K0 τ x_l + 11ᵀ τ y_l.
-
-        ``sides`` are K0 and 11ᵀ, of all inputs and the modes of the training inputs.
-        """
+        """The part of ⟨C^(l)⟩ linear in TT = ⟨τ τᵀ⟩, from C^(l) τ = K0 τ x_l + 11ᵀ τ y_l."""
         d, skips = self.Y.shape[1], self._skips
         C = np.zeros((len(self.a), *self.K0.shape))
         x = np.zeros((len(self.a), 2, d, d))

@@ -247,10 +247,7 @@ def _transformed(profile: Any, count: int) -> tuple[np.ndarray, float]:
 
 
 def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarray:
-    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π.
-
-    Panels are as narrow as the weight, whose peak at π/2 has a width of 1/√d, where it is.
-    """
+    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π."""
     # Weights relative to their sum that a spectrum does not need, as |p(t) P_k(t)| <= p(1).
     negligible = 1e-20
     halves = np.pi / 2 * 0.5 ** np.arange(_HALVINGS + 1)

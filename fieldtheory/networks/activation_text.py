@@ -201,11 +201,7 @@ def _of_text(value: str) -> Activation:
 
 
 def _with_moduli(text: str) -> str:
-    """The text with abs(...) for |...|.
-
-    A bar after an operator, a bracket, a word or another bar that opens is one that opens: what
-    follows a term without an operator is no arithmetic.
-    """
+    """The text with abs(...) for |...|; a bar opens unless it follows a term."""
     # Signs before a bar that tell whether it opens.
     looked_at = 100
     if "|" not in text:
@@ -250,7 +246,9 @@ def _value(node: ast.AST) -> Any:
             return sp.true if truth else sp.false
         case ast.Name(id=name) if name in _NAMES:
             return _NAMES[name]
-        case ast.Compare(left=left, ops=signs, comparators=right) if _compares(signs):
+        case ast.Compare(left=left, ops=signs, comparators=right) if {*map(type, signs)} <= {
+            *_CONDITIONS
+        }:
             terms = [_term(each) for each in (left, *right)]
             pairs = zip(signs, terms, terms[1:], strict=False)
             return sp.And(*(_CONDITIONS[type(sign)](a, b) for sign, a, b in pairs))
@@ -272,10 +270,6 @@ def _value(node: ast.AST) -> Any:
         f"activation must be an expression in the one symbol h, got {_excerpt(ast.unparse(node))}"
         f"{_hint(node)}"
     )
-
-
-def _compares(signs: list[ast.cmpop]) -> bool:
-    return all(type(sign) in _CONDITIONS for sign in signs)
 
 
 def _hint(node: ast.AST) -> str:

@@ -153,10 +153,7 @@ def _unreadable(function: Any, reason: str) -> ValueError:
 
 
 class _Argument(np.lib.mixins.NDArrayOperatorsMixin):
-    """A stand-in for h, or for what has been computed from it.
-
-    ``activation`` is set where it is a known activation of h.
-    """
+    """A stand-in for h, or for what has been computed from it, perhaps a known activation."""
 
     def __init__(self, value: Any, activation: Activation | None = None) -> None:
         self.value, self.activation = value, activation

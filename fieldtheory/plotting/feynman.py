@@ -13,7 +13,6 @@ _LEG_NAMES = "lmn"
 # Half width of the bundle of lines that join the same points, and the size of a loop.
 _BEND, _LOOP = 0.75, 1.25
 _FULL, _DASHED = r"$C$", r"$\tilde{C}$"
-_COLUMNS = 6
 
 
 class Stroke(NamedTuple):
@@ -85,7 +84,7 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
 
     from fieldtheory.plotting.figure import Figure
 
-    columns = min(_COLUMNS, len(graphs))
+    columns = min(6, len(graphs))
     rows = -(-len(graphs) // columns)
     # A legend needs the width of two panels.
     figure = Figure(figsize=(1.3 * max(columns, 2), 1.25 * rows + 0.35), layout="constrained")

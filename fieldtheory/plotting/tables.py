@@ -81,16 +81,16 @@ def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
     '<table><caption>kernels</caption><tr><th>layer</th><th>K &lt; 1</th></tr><tr><td>1</td>...'
     """
     _require_rows(rows)
+    left = " style='text-align:left'"
     head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(_html_cell(value) for value in row.values()) + "</tr>" for row in rows
-    )
+    body = ""
+    for row in rows:
+        cells = [
+            f"<td{left if isinstance(value, str) else ''}>{html.escape(_cell(value))}</td>"
+            for value in row.values()
+        ]
+        body += f"<tr>{''.join(cells)}</tr>"
     return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
-
-
-def _html_cell(value: Any) -> str:
-    aligned = " style='text-align:left'" if isinstance(value, str) else ""
-    return f"<td{aligned}>{html.escape(_cell(value))}</td>"
 
 
 def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Table]:
@@ -108,7 +108,9 @@ def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Tabl
         # Digits and names are not broken, sentences are.
         long = {n for n in texts if wide[n] > broken and any(" " in c for c in columns[n])}
         wide |= dict.fromkeys(long, broken)
-    keys = names[: next((n for n in range(1, 5) if _distinct(cells, n)), 1)]
+    # As many columns as tell the rows apart.
+    distinct = (n for n in range(1, 5) if len({tuple(row[:n]) for row in cells}) == len(cells))
+    keys = names[: next(distinct, 1)]
     groups, free = [keys], width - 1 - sum(wide[name] for name in keys)
     left = free
     for name in names[len(keys) :]:
@@ -121,10 +123,6 @@ def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Tabl
         _table({name: columns[name] for name in group}, texts, title if not i else "")
         for i, group in enumerate(groups)
     ]
-
-
-def _distinct(cells: Sequence[Sequence[str]], columns: int) -> bool:
-    return len({tuple(row[:columns]) for row in cells}) == len(cells)
 
 
 def _table(columns: dict[str, Sequence[str]], texts: set[str], title: str) -> Table:

@@ -155,10 +155,8 @@ def sweep(
 
 
 def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Path) -> int:
-    """Points of a chunk of some seconds, by the time of the deepest of every activation.
-
-    A file next to the chunks keeps the number, so that a later sweep finds the same chunks.
-    """
+    """Points of a chunk of some seconds, by the time of the deepest of every activation."""
+    # A file next to the chunks keeps the number, so that a later sweep finds the same chunks.
     (path,) = chunks.chunk_files(directory, _specification(grid, 0), 1).values()
     kept = chunks.stored_chunk(path)
     if kept is not None:
