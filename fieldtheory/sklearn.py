@@ -119,8 +119,8 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         reproducible for the same X; those of parts of it differ by the errors of sampling.
     normalize_y : bool
         Whether the targets are taken minus their mean, which is zero a priori, and over their
-        standard deviation, as by scikit-learn's ``GaussianProcessRegressor``. ``noise_variance``, ``posterior_`` and
-        ``log_evidence_`` are then those of the normalised targets; predictions are not.
+        standard deviation, as by scikit-learn's ``GaussianProcessRegressor``; ``noise_variance``,
+        ``posterior_`` and ``log_evidence_`` are then those of the normalised targets.
 
     Attributes
     ----------

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import Numbers, count_layers, note
+from fieldtheory.figures.parts import Numbers, count_layers, picture
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _FAMILIES = {"ResNet": ResidualNetwork, "FFNet": FeedForwardNetwork}
@@ -86,10 +86,9 @@ def fig2(
     return Numbers(curves, f"$L = {depth}$, {_INPUTS}", {"fixed_point": point} | values)
 
 
-@styled
-def draw_fig2(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.6)
+def draw_fig2(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
-    figure, axes = panels((3.1, 3.1), 2.6)
     point, layers = numbers.fixed_point, numbers.listed[0].x
     axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
     text = f"fixed point of the FFNet, {point:.3f}"
@@ -104,8 +103,6 @@ def draw_fig2(numbers: Numbers) -> Any:
     count_layers(axes[0], ylabel="residual kernel $C^{(l)}$", ylim=(0, None))
     count_layers(axes[1], ylabel=r"response $\eta^{(l)}$", ylim=(0, None))
     axes[1].legend(loc="upper right")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def fig8(
@@ -140,10 +137,9 @@ def fig8(
     return Numbers(curves, _INPUTS, values)
 
 
-@styled
-def draw_fig8(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.5)
+def draw_fig8(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 8 as a matplotlib Figure: η^(l) with (a) one and (b) two logarithmic axes."""
-    figure, axes = panels((3.1, 3.1), 2.5)
     for ax, curves in zip(axes, numbers.panels().values(), strict=True):
         for curve, form in zip(curves, "-o", strict=True):
             ax.plot(curve.x, curve.y, form, color=BLUE, markersize=2.5, label=curve.label)
@@ -151,8 +147,6 @@ def draw_fig8(numbers: Numbers) -> Any:
     count_layers(axes[0], ylabel=r"response $\eta^{(l)}$")
     axes[1].set(xscale="log", ylim=axes[0].get_ylim())
     axes[0].legend(loc="upper right")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def _unit_kernel(network: ResidualNetwork) -> float:

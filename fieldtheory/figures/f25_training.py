@@ -12,14 +12,14 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, count_layers, note
+from fieldtheory.figures.parts import Numbers, count_layers, picture
 from fieldtheory.figures.trainer import Size, accuracy
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve, matrix_rows, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN
 
 # ρ of the networks, and how they are drawn.
 _SCALES = {1.0: BLUE, 0.3: GREEN}
@@ -262,10 +262,9 @@ def _turned(a: np.ndarray, b: np.ndarray, angle: float) -> np.ndarray:
     return np.cos(angle) * a + np.sin(angle) * across
 
 
-@styled
-def draw_fig7(numbers: Numbers) -> Any:
+@picture((2.7, 3.1, 2.6, 2.7, 2.7), 2.9)
+def draw_fig7(axes: Any, numbers: Numbers) -> None:
     """(a) Response, (b) loss and accuracy, (c) output kernels, (d) of layers, (e) temperatures."""
-    figure, axes = panels((2.7, 3.1, 2.6, 2.7, 2.7), 2.9)
     curves_of = numbers.panels()
     colours = {f"rho = {rho:g}": colour for rho, colour in _SCALES.items()}
     forms = {"theory": "-", "before": "o", "after": "x", "posterior": "--"}
@@ -301,5 +300,3 @@ def draw_fig7(numbers: Numbers) -> Any:
     axes[2].set_xticks(centres, _STATES)
     axes[2].set_yticks(centres, [name.replace("rho", r"$\rho$") for name in colours], rotation=90)
     axes[2].set_xlabel("output kernel / its maximum")
-    note(figure, numbers.chosen)
-    return figure

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, note
+from fieldtheory.figures.parts import Numbers, picture
 from fieldtheory.figures.trainer import Run, Size, trained_in_parts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GREEN, panels, scale_values, styled, tints
+from fieldtheory.plotting.style import BLUE, GREEN, scale_values, tints
 
 # In which gradients are taken: ε of PF eq. (16), and ΔW.
 _KINDS = {"ntk": "by ε", "standard": "by ΔW"}
@@ -92,10 +92,9 @@ def _of_unit_length(samples: np.ndarray) -> np.ndarray:
     return samples / np.linalg.norm(samples, axis=1, keepdims=True)
 
 
-@styled
-def draw_fig5(numbers: Numbers) -> Any:
+@picture((2.8, 2.8, 2.8), 2.7)
+def draw_fig5(axes: Any, numbers: Numbers) -> None:
     """Loss with gradients (a) by ε and (b) by ΔW, (c) the worst accuracy against the rate."""
-    figure, axes = panels((2.8, 2.8, 2.8), 2.7)
     worst = numbers.panels()["c"]
     for ax, panel, colour, rates in zip(axes, "ab", (BLUE, GREEN), worst, strict=False):
         curves = numbers.panels()[panel]
@@ -110,5 +109,3 @@ def draw_fig5(numbers: Numbers) -> Any:
         axes[2].semilogx(rates.x, 100 * rates.y, "o-", **look)
     axes[2].set(xlabel="learning rate", ylabel="accuracy of the worst network (%)")
     axes[2].legend()
-    note(figure, numbers.chosen)
-    return figure
