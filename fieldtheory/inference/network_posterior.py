@@ -119,20 +119,8 @@ class NetworkPosterior(LabelledResult):
     table = FIELDS
     settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
-    input_kernel: np.ndarray
-    labels: np.ndarray
-    noise_variance: float
-    residual_kernels: np.ndarray
-    residual_kernels_error: np.ndarray
-    kernels: np.ndarray
-    kernels_error: np.ndarray
     kernel_shift: np.ndarray
     kernel_shift_error: np.ndarray
-    mean: np.ndarray
-    mean_error: np.ndarray
-    variance: np.ndarray
-    variance_error: np.ndarray
     mean_nngp: np.ndarray
     variance_nngp: np.ndarray
     log_evidence: np.ndarray

@@ -104,20 +104,8 @@ class TiltedPosterior(LabelledResult):
     table = FIELDS
     settings = {"noise_variance": float, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
-    input_kernel: np.ndarray
-    labels: np.ndarray
-    noise_variance: float
-    residual_kernels: np.ndarray
-    residual_kernels_error: np.ndarray
-    kernels: np.ndarray
-    kernels_error: np.ndarray
     conjugate_kernels: np.ndarray
     conjugate_kernels_error: np.ndarray
-    mean: np.ndarray
-    mean_error: np.ndarray
-    variance: np.ndarray
-    variance_error: np.ndarray
     samples: int | None = None
     seed: int = 0
 
