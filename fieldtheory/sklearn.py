@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -21,8 +21,7 @@ from fieldtheory import inference, validation
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.residual import ResidualNetwork
 
-# Quantities that are covariances of outputs.
-_KERNELS = ("output_kernel", "tangent_kernel")
+_NESTED = "network__"
 # What a kernel object optimises if that is not said.
 _USUAL = ("weight_variance", "bias_variance", "branch_scale")
 
@@ -35,9 +34,9 @@ class _OfNetwork:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
         parameters = super().get_params(deep=False)  # type: ignore[misc]
-        if deep and isinstance(self.network, LayeredNetwork):
-            network = self.network
-            parameters |= {f"network__{f.name}": getattr(network, f.name) for f in fields(network)}
+        if deep and isinstance(self.network, LayeredNetwork | None):
+            network = _network_of(self.network)
+            parameters |= {f"{_NESTED}{f.name}": getattr(network, f.name) for f in fields(network)}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
@@ -57,19 +56,16 @@ class _OfNetwork:
             try:
                 self.network = current.replace(**changes)
             except TypeError as error:
-                if set(changes) <= {f.name for f in fields(current)}:
+                if {*changes} <= {f.name for f in fields(current)}:
                     raise
                 raise ValueError(f"of the network, {error}") from None
         return self
 
 
 def _kernel(network: Any, quantity: str) -> inference.KernelFunction:
-    """Responses and hidden layers have functions of inputs too, which are no priors of outputs."""
-    return inference.kernel(_network_of(network), _chosen(quantity))
-
-
-def _chosen(quantity: str) -> str:
-    return validation.quantity("quantity", quantity, _KERNELS)
+    # Responses and hidden layers have functions of inputs too, which are no priors of outputs.
+    quantity = validation.quantity("quantity", quantity, ("output_kernel", "tangent_kernel"))
+    return inference.kernel(_network_of(network), quantity)
 
 
 class _NetworkEstimator(_OfNetwork, BaseEstimator):
@@ -122,9 +118,9 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         by `fieldtheory.posterior`. Its time grows as the square of all inputs, and predictions are
         reproducible for the same X; those of parts of it differ by the errors of sampling.
     normalize_y : bool
-        Whether the targets are taken minus their mean and over their standard deviation, as by
-        scikit-learn's ``GaussianProcessRegressor``. ``noise_variance``, ``posterior_`` and
-        ``log_evidence_`` are then those of the normalised targets; predictions are not.
+        Whether the targets are taken minus their mean, which is zero a priori, and over their
+        standard deviation, as by scikit-learn's ``GaussianProcessRegressor``; ``noise_variance``,
+        ``posterior_`` and ``log_evidence_`` are then those of the normalised targets.
 
     Attributes
     ----------
@@ -133,10 +129,6 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     log_evidence_ : float
         ln p(y).
     n_features_in_ : int
-
-    Notes
-    -----
-    The mean of the prior is zero: targets that are far from it need ``normalize_y``.
 
     Examples
     --------
@@ -168,13 +160,17 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Condition on inputs X (P, d) and targets y (P,) or (P, n)."""
         X, y = validation.without_tensors(X), validation.without_tensors(y)
-        _require_numbers(y)
         if self.order not in (0, 1):
             raise ValueError(f"order must be 0 or 1, got {self.order!r}")
-        if self.order and _chosen(self.quantity) != "output_kernel":
+        if self.order and _kernel(self.network, self.quantity).quantity != "output_kernel":
             raise ValueError(f"order 1 is of the output_kernel, got quantity={self.quantity!r}")
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = np.asarray(y, dtype=float)
+        try:
+            y = np.asarray(y, dtype=float)
+        except ValueError:
+            raise ValueError(
+                f"y must be numbers, got {y[0]!r}; NetworkGPClassifier takes labels"
+            ) from None
         self._centre, self._scale = np.zeros(y.shape[1:]), np.ones(y.shape[1:])
         if self.normalize_y:
             self._centre, deviation = y.mean(axis=0), y.std(axis=0)
@@ -225,16 +221,8 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Functions drawn from the posterior at X (R, d), or from the prior before `fit`.
 
-        Parameters
-        ----------
-        X : array_like, shape (R, d)
-        n_samples : int
-        random_state : int, RandomState or None
-            As scikit-learn takes it.
-
-        Returns
-        -------
-        ndarray, shape (R, n_samples) or (R, n, n_samples)
+        As of scikit-learn's ``GaussianProcessRegressor``, shape (R, n_samples) or
+        (R, n, n_samples).
 
         Examples
         --------
@@ -255,17 +243,6 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = np.tensordot(root, rng.standard_normal((*centre.shape, n_samples)), 1)
         return np.asarray(centre[..., None] + scale[..., None] * drawn)
-
-
-def _require_numbers(y: Any) -> None:
-    for value in np.ravel(np.asarray(y, dtype=object)):
-        if not isinstance(value, str):
-            continue
-        try:
-            float(value)
-        except ValueError:
-            message = f"y must be numbers, got {value!r}; NetworkGPClassifier takes labels"
-            raise ValueError(message) from None
 
 
 class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
@@ -372,23 +349,23 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """One for every free parameter."""
-        return [Hyperparameter(name, "numeric", self.limits) for name in self._names]
+        """One for every free parameter, by its name in `get_params`."""
+        network = _network_of(self.network)
+        names = self.free
+        if names is None:
+            names = [name for name in _USUAL if _is_positive(getattr(network, name, None))]
+        for name in names:
+            if not _is_positive(value := getattr(network, name, None)):
+                raise ValueError(
+                    "free must name parameters of the network that are positive numbers, got "
+                    f"{name!r}, which is {value!r}"
+                )
+        return [Hyperparameter(f"{_NESTED}{name}", "numeric", self.limits) for name in names]
 
     @property
-    def theta(self) -> np.ndarray:
-        """The logarithms of the free parameters."""
-        return np.log([_positive(_network_of(self.network), name) for name in self._names])
-
-    @theta.setter
-    def theta(self, theta: np.ndarray) -> None:
-        values = dict(zip(self._names, map(float, np.exp(theta)), strict=True))
-        self.network = _network_of(self.network).replace(**values)
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Bounds of `theta`."""
-        return np.log(np.tile(self.limits, (len(self._names), 1)))
+    def _free(self) -> dict[str, float]:
+        names = [each.name.removeprefix(_NESTED) for each in self.hyperparameters]
+        return {name: getattr(_network_of(self.network), name) for name in names}
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The kernel (P, Q) of the rows of X and Y; with its gradient by `theta`, (P, P, n)."""
@@ -397,10 +374,7 @@ class NetworkKernel(_OfNetwork, Kernel):
             return function(X, Y)
         if Y is not None:
             raise ValueError("Gradient can only be evaluated when Y is None.")
-        slopes = [
-            _positive(_network_of(self.network), name) * function.derivative(name, X)
-            for name in self._names
-        ]
+        slopes = [value * function.derivative(name, X) for name, value in self._free.items()]
         matrix = function(X)
         return matrix, np.stack(slopes, axis=-1) if slopes else np.empty((*matrix.shape, 0))
 
@@ -414,31 +388,13 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     def __repr__(self) -> str:
         net = _network_of(self.network)
-        values = ", ".join(f"{name}={_positive(net, name):.3g}" for name in self._names)
+        values = ", ".join(f"{name}={value:.3g}" for name, value in self._free.items())
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
-
-    @property
-    def _names(self) -> Sequence[str]:
-        """Names of the optimised arguments: ``free``, or all that can be."""
-        if self.free is not None:
-            return self.free
-        network = _network_of(self.network)
-        return [name for name in _USUAL if _is_positive(getattr(network, name, None))]
 
 
 def _network_of(network: Any) -> LayeredNetwork:
     return ResidualNetwork(depth=10) if network is None else checked_network(network)
 
 
-def _positive(network: LayeredNetwork, name: str) -> float:
-    value = getattr(network, name, None)
-    if not _is_positive(value):
-        raise ValueError(
-            f"free must name parameters of the network that are positive numbers, got {name!r}, "
-            f"which is {value!r}"
-        )
-    return value
-
-
-def _is_positive(value: Any) -> TypeGuard[float]:
+def _is_positive(value: Any) -> bool:
     return isinstance(value, float) and value > 0

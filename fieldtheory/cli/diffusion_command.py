@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, OutputFormat
+from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, Data, OutputFormat
 from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, echo, print_rows
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _network = partial(typer.Option, rich_help_panel=NETWORK)
 _simulation = partial(typer.Option, rich_help_panel="Simulation")
-# Layers of the networks that stand for infinite depth, as many as in PF section 4.
-_STEPS = 500
-_WIDTH = 500
 
 
 def diffusion(
@@ -33,14 +30,7 @@ def diffusion(
             'themselves, "0.5,1;-1,2".',
         ),
     ] = "0,1",
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Samples as layers x_0 in place of z: digits, mnist, or a .npz or .csv file, one "
-            "sample per row.",
-            show_default=False,
-        ),
-    ] = None,
+    data: Data = None,
     classes: Classes = None,
     count: Count = None,
     scale: Annotated[
@@ -176,11 +166,12 @@ def diffusion(
     from fieldtheory.cli import diffusion_inputs, values
     from fieldtheory.cli.diffusion_rows import SIMULATED, compared_rows, rows_of
 
-    phi, psi = (
-        values.activation(activation),
-        values.activation(input_activation, "input_activation"),
-    )
-    _check_purpose(conditions=conditions, latex=latex is not None, simulate=samples is not None)
+    phi = values.activation(activation)
+    psi = values.activation(input_activation, "input_activation")
+    asked = {"conditions": conditions, "latex": latex is not None, "simulate": samples is not None}
+    names = [name for name, wanted in asked.items() if wanted]
+    if len(names) > 1:
+        raise ValueError(f"{names[0]} and {names[1]} must not both be given")
     drawing = {"compare": compare or None, "method": method, "seed": seed, "jobs": jobs}
     for name, value in (drawing | {"steps": steps}).items():
         if samples is None and value is not None:
@@ -193,7 +184,7 @@ def diffusion(
     parameters = None if law is None else diffusion_inputs.law(law)
     words, Z = _layers(inputs, data, classes, count, scale)
     if width is None:
-        width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else _WIDTH
+        width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else 500
     net = ft.DiffusionNetwork(
         depth=_depth(depth),
         width=width,
@@ -210,7 +201,10 @@ def diffusion(
     if samples is None:
         _print_solution(net, Z, words, times, save, format)
         return
-    finite = _finite(net, steps)
+    if net.depth is not None and steps is not None:
+        raise ValueError(f"steps is for infinite depth, got depth={net.depth}")
+    # Many layers stand for infinitely many, as many as in PF section 4.
+    finite = net if net.depth else net.replace(depth=500 if steps is None else steps)
     way = method or ("weights" if law else "kernel")
     with parts_of(save, ".npz") as parts:
         ensemble = ft.simulate(
@@ -266,22 +260,6 @@ def _depth(text: str) -> int | None:
         return int(word)
     except ValueError:
         raise ValueError(f"depth must be an integer >= 1 or infinite, got {text!r}") from None
-
-
-def _check_purpose(**asked: bool) -> None:
-    """One thing at a time."""
-    names = [name for name, wanted in asked.items() if wanted]
-    if len(names) > 1:
-        raise ValueError(f"{names[0]} and {names[1]} must not both be given")
-
-
-def _finite(network: Any, steps: int | None) -> Any:
-    """The network that is drawn, with many layers in place of infinitely many."""
-    if network.depth is None:
-        return network.replace(depth=_STEPS if steps is None else steps)
-    if steps is not None:
-        raise ValueError(f"steps is for infinite depth, got depth={network.depth}")
-    return network
 
 
 def _words(network: Any) -> str:

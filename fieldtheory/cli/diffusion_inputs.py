@@ -12,20 +12,9 @@ from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.storage import read_npz
 
-_SCALE = 1.0
-
 
 def layers(text: str) -> np.ndarray:
     """Inputs as they are typed: numbers z "0,1", or the layers x_0 themselves "0.5,1;-1,2".
-
-    Returns
-    -------
-    ndarray, shape (P,) or (P, D)
-
-    Raises
-    ------
-    ValueError
-        If the text is neither.
 
     Examples
     --------
@@ -52,11 +41,6 @@ def sampled_layers(
     scale : str, optional
         The mean square over the neurons, 1 if left out, or ``none`` for samples as they are.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If the samples cannot be read, an option is not allowed, or a sample to scale is zero.
-
     Examples
     --------
     >>> words, Z = sampled_layers("digits", "0,3", 4, None)
@@ -67,7 +51,7 @@ def sampled_layers(
     """
     dataset = samples.chosen(data, classes, count)
     words, Z = f"{dataset.name}: {dataset.size}", dataset.samples
-    size = _SCALE if scale is None else samples.variance(scale)
+    size = 1.0 if scale is None else samples.variance(scale)
     if dataset.note:
         echo(f"note: {dataset.note}", err=True)
     if size is None:
@@ -79,13 +63,7 @@ def sampled_layers(
 
 
 def law(path: Path) -> ParameterLaw:
-    """The law of the parameters whose arguments are the arrays of an .npz file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or it has other arrays.
-    """
+    """The law of the parameters whose arguments are the arrays of an .npz file."""
     if path.suffix != ".npz" or not path.is_file():
         raise ValueError(f"law must be an .npz file that exists, got {str(path)!r}")
     names = [field.name for field in fields(ParameterLaw)]

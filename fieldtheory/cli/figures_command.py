@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,25 +15,12 @@ from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of the command line for the figures."""
-
-    samples: int
-    inputs: int
-    seed: int
-    jobs: int | None
-    data_folder: Path | None
-    progress: bool
-    quick: bool = False
-
-
-def _cifar10(options: Options, otherwise: str) -> Any:
+def _cifar10(folder: Path | None, otherwise: str) -> Any:
     """The images of CIFAR-10, or None and a line on stderr that says what is done without them."""
     from fieldtheory.data import load_cifar10
 
-    if options.data_folder is not None:
-        return load_cifar10(options.data_folder)
+    if folder is not None:
+        return load_cifar10(folder)
     echo(
         f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
         "folder cifar-10-batches-py",
@@ -147,12 +132,12 @@ def figures(
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {str(output)!r}")
     output.mkdir(parents=True, exist_ok=True)
-    options = Options(samples, inputs, seed, jobs, data_folder, True, quick)
+    options = {"samples": samples, "inputs": inputs, "seed": seed, "jobs": jobs, "quick": quick}
     for name in filter(wanted.__contains__, FIGURES):
         if "quick" in FIGURES[name] and name not in names and find_spec("torch") is None:
             echo(f"{name} needs torch and is left out", err=True)
             continue
-        echo(str(_draw(name, output, options)))
+        echo(str(_draw(name, output, data_folder, options)))
 
 
 def _named(name: str) -> list[str]:
@@ -169,39 +154,21 @@ def _named(name: str) -> list[str]:
     return names
 
 
-def _draw(name: str, folder: Path, options: Options) -> Path:
+def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, Any]) -> Path:
     """Draw one figure; returns the path of the picture."""
     from importlib import import_module
 
-    from fieldtheory.numerics import chunks
-
-    paper, figure = name.split(".")
-    module = import_module(f"fieldtheory.figures.{paper}")
-    with parts_of(folder / name, f".{figure}") as parts:
-        values: dict[str, Callable[[], Any]] = {
-            "samples": lambda: options.samples * _MORE.get(paper, 1),
-            "seed": lambda: options.seed,
-            "quick": lambda: options.quick,
-            "jobs": lambda: options.jobs,
-            "inputs": lambda: options.inputs,
-            "directory": lambda: parts,
-            "dataset": lambda: _cifar10(options, "MNIST takes its place"),
-            "cifar10": lambda: _cifar10(options, "its panel is empty"),
-        }
-        arguments = {word: values[word]() for word in FIGURES[name].split()}
-        numbers = getattr(module, figure)(progress=options.progress, **arguments)
-        draw = getattr(module, f"draw_{figure}")
-        steps: Iterator[Any] = _files(draw, numbers, folder, name)
-        if options.progress:
-            steps = chunks.with_progress(steps, 2, f"{name}, files")
-        *_, path = steps
-    return path
-
-
-def _files(draw: Callable[[Any], Any], numbers: Any, folder: Path, name: str) -> Iterator[Any]:
-    """The figure, then the path of its picture: two steps of about a second."""
     from fieldtheory.plotting import style
 
-    drawn = draw(numbers)
-    yield drawn
-    yield style.save(drawn, numbers.curves(), folder, name)
+    paper, figure = name.split(".")
+    module, words = import_module(f"fieldtheory.figures.{paper}"), FIGURES[name].split()
+    with parts_of(folder / name, f".{figure}") as parts:
+        more = {"samples": options["samples"] * _MORE.get(paper, 1), "directory": parts}
+        if "dataset" in words:
+            more["dataset"] = _cifar10(data_folder, "MNIST takes its place")
+        if "cifar10" in words:
+            more["cifar10"] = _cifar10(data_folder, "its panel is empty")
+        arguments = {word: (options | more)[word] for word in words}
+        numbers = getattr(module, figure)(progress=True, **arguments)
+        drawn = getattr(module, f"draw_{figure}")(numbers)
+        return style.save(drawn, numbers.curves(), folder, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -71,7 +72,7 @@ Jobs = Annotated[
 Data = Annotated[
     str | None,
     typer.Option(
-        help="Samples in place of K0: digits, mnist, or a .npz or .csv file, one sample per row.",
+        help="Samples as inputs: digits, mnist, or a .npz or .csv file, one sample per row.",
         show_default=False,
     ),
 ]
@@ -92,3 +93,6 @@ Count = Annotated[
     typer.Option(help="Number of samples.", show_default="20 of digits and mnist; all of a file"),
 ]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
+Save = Annotated[
+    Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")
+]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldtheory.cli.options import OutputFormat, Seed
+from fieldtheory.cli.options import OutputFormat, Save, Seed
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import print_rows
 
@@ -39,9 +39,7 @@ def posterior(
         ),
     ] = None,
     seed: Seed = 0,
-    save: Annotated[
-        Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")
-    ] = None,
+    save: Save = None,
     format: OutputFormat = "table",
 ) -> None:
     """Evidence, predictions and kernels of a network of finite width after labels.

@@ -11,18 +11,9 @@ import typer
 
 from fieldtheory.cli.terminal import echo
 
-INTERRUPTED = 130
-
 
 def require_place(save: Path | None, *suffixes: str) -> None:
-    """Raise ValueError unless a file, if there is one, can be written: before the work, not after.
-
-    Parameters
-    ----------
-    save : Path or None
-    *suffixes : str
-        How its name may end.
-    """
+    """Raise ValueError, before the work, unless a file, if there is one, can be written."""
     if save is None:
         return
     if save.suffix not in suffixes:
@@ -37,18 +28,6 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
     """The folder of finished parts next to a file, removed when the file has been written.
 
     Ctrl-C is answered with exit code 130 and, if there are finished parts, with where they are.
-
-    Parameters
-    ----------
-    save : Path or None
-        The file that the caller writes; None if there is none, and then no folder.
-    suffix : str
-        How its name must end.
-
-    Raises
-    ------
-    ValueError
-        If it ends otherwise or lies in no folder.
     """
     require_place(save, suffix)
     parts = None if save is None else save.with_name(f".{save.name}.parts")
@@ -58,6 +37,7 @@ def parts_of(save: Path | None, suffix: str) -> Iterator[Path | None]:
         echo("interrupted", err=True)
         if parts is not None and parts.exists():
             echo(f"Finished parts are in {parts}: the same command goes on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        # The exit code of a shell's command after Ctrl-C.
+        raise typer.Exit(130) from None
     if parts is not None:
         shutil.rmtree(parts, ignore_errors=True)

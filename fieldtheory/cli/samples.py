@@ -32,11 +32,6 @@ def given_kernel(
         what the read-in of the network makes of the samples as they are.
     network : ResidualNetwork
 
-    Raises
-    ------
-    ValueError, TypeError
-        If the scale is not allowed, or there is one without samples; as `values.kernel`.
-
     Examples
     --------
     >>> net = ResidualNetwork(depth=1)
@@ -61,22 +56,7 @@ def given_kernel(
 
 
 def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
-    """The samples as they are.
-
-    Parameters
-    ----------
-    data : str
-        ``digits``, ``mnist`` or the path of an .npz or .csv file.
-    classes : str, optional
-        As typed, separated by commas.
-    count : int, optional
-        Number of samples.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the samples cannot be read, or an option is not allowed.
-    """
+    """The samples as they are."""
     from fieldtheory import data as sets
     from fieldtheory.report import inputs
 
@@ -89,11 +69,6 @@ def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
 
 def variance(scale: str | None) -> float | None:
     """Variance > 0 that ``--scale`` asks for, or None for samples that stay as they are.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
 
     Examples
     --------

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from fieldtheory.cli.options import OutputFormat
+from fieldtheory.cli.options import OutputFormat, Save
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import print_rows, rows_or_logarithms
@@ -52,10 +51,7 @@ def solve(
             "and decimals as they are typed."
         ),
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="A file for the solution, .npz or .nc; ft.Solution.load reads it."),
-    ] = None,
+    save: Save = None,
     format: OutputFormat = "table",
 ) -> None:
     """Kernels and response functions of every layer.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from fieldtheory.cli.options import OutputFormat
+from fieldtheory.cli.options import OutputFormat, Save
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import print_rows, rows_or_logarithms
@@ -36,10 +35,7 @@ def tangent(
         str,
         typer.Option(help="Learning rates of the biases, likewise.", rich_help_panel=_TRAINING),
     ] = "1",
-    save: Annotated[
-        Path | None,
-        typer.Option(help="A file for the result, .npz or .nc; ft.TangentKernels.load reads it."),
-    ] = None,
+    save: Save = None,
     format: OutputFormat = "table",
 ) -> None:
     """The neural tangent kernel of every layer.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import io
@@ -11,7 +10,6 @@ import sys
 import textwrap
 import threading
 import time
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -20,12 +18,6 @@ from typer.core import TyperGroup
 
 # Seconds after which a command that works says so.
 _SILENCE = 30.0
-# What a terminal of few signs shows in place of mathematical ones.
-_NEAREST = {
-    **{"−": "-", "–": "-", "—": "-", "×": "x", "·": "*", "√": "sqrt ", "∂": "d", "∞": "infinity"},
-    **{"⟨": "<", "⟩": ">", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "±": "+-", "→": "->"},
-    **{"′": "'", "″": "''", "…": "...", "Σ": "sum", "Δ": "Delta ", "∫": "int"},
-}
 # How a table is printed.
 Format = Literal["table", "csv", "json"]
 
@@ -39,7 +31,9 @@ class Commands(TyperGroup):
         """Run a command, and turn what it raises into a line and an exit code."""
         try:
             with warnings.catch_warnings(), _signs_of_life():
-                warnings.showwarning = _warn
+                warnings.showwarning = lambda message, *_, **__: echo(
+                    f"warning: {' '.join(str(message).split())}", err=True
+                )
                 code = super().main(args, standalone_mode=False, **extra)
         except BrokenPipeError:
             # The reader of our output, such as head, has seen enough.
@@ -55,6 +49,13 @@ class Commands(TyperGroup):
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, flags that are false if left out: typer loads pydantic to check a None."""
+        options = super().get_params(ctx)
+        for option in options:
+            option.default = False
+        return options
 
 
 @contextlib.contextmanager
@@ -83,32 +84,10 @@ def echo(text: object, err: bool = False) -> None:
 
 
 def write_anywhere() -> None:
-    """Let stdout and stderr of any encoding take every text; see `_replaced`."""
-    codecs.register_error("fieldtheory", _replaced)
+    """Let stdout and stderr of any encoding take every text, with ? for signs that it lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="fieldtheory")
-
-
-def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Signs that an encoding lacks: Greek letters by their names, others by what is nearest."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(map(_ascii, error.object[error.start : error.end])), error.end
-
-
-def _ascii(sign: str) -> str:
-    name = unicodedata.name(sign, "")
-    if name.startswith("GREEK SMALL LETTER "):
-        return name.removeprefix("GREEK SMALL LETTER ").partition(" ")[0].lower()
-    if name.startswith("GREEK CAPITAL LETTER "):
-        return name.removeprefix("GREEK CAPITAL LETTER ").partition(" ")[0].capitalize()
-    if sign in _NEAREST:
-        return _NEAREST[sign]
-    if name.startswith("BOX DRAWINGS"):
-        return "-" if "HORIZONTAL" in name.split() else "|" if "VERTICAL" in name.split() else "+"
-    plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-    return f"^{plain}" if "SUPERSCRIPT" in name and plain else plain or "?"
+            stream.reconfigure(errors="replace")
 
 
 def _similar_option(error: Any) -> str:
@@ -143,10 +122,6 @@ def _refuse(reason: Any) -> int:
     if line:
         echo(f"error: {line}", err=True)
     return 2
-
-
-def _warn(message: Any, *_: Any, **__: Any) -> None:
-    echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def print_rows(rows: Sequence[dict[str, Any]], format: Format, title: str) -> None:
@@ -185,11 +160,12 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 # Columns in which large terms cancel, and the power of C of which their rounding is a small part.
 _CANCELLING = {"mean_shift": 1, "mean_shift_2": 1, "var_C_2": 2, "cumulant_3": 3, "V": 2, "V_2": 2}
-_ROUNDING = 1e-15
 
 
 def _without_rounding(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows for the eye, with 0 for what is nothing but the rounding of terms that cancel."""
+    # That of float64, relative to the terms that cancel.
+    rounding = 1e-15
     sizes: dict[Any, float] = {}
     for row in rows:
         size = abs(row["C"]) if isinstance(row.get("C"), float) else 0.0
@@ -199,7 +175,7 @@ def _without_rounding(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             name: 0.0
             if name in _CANCELLING
             and isinstance(value, float)
-            and abs(value) < _ROUNDING * sizes[row.get("layer")] ** _CANCELLING[name]
+            and abs(value) < rounding * sizes[row.get("layer")] ** _CANCELLING[name]
             else value
             for name, value in row.items()
         }

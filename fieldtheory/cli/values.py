@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.activations import Activation, named_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.networks.schedules import checked_scale, follows_depth
 
@@ -19,35 +18,16 @@ from fieldtheory.networks.schedules import checked_scale, follows_depth
 def activation(text: str, name: str = "activation") -> Activation:
     """φ from its name or from arithmetic in h, under the name that was typed.
 
-    Raises
-    ------
-    ValueError
-        If the text is neither, see `activation_from_text`.
-
     Examples
     --------
     >>> activation("0.5*h*erf(h)")
     Activation('0.5*h*erf(h)': h*erf(h)/2)
     """
-    try:
-        return activation_from_text(text, text.strip())
-    except ValueError as error:
-        raise ValueError(str(error).replace("activation", name, 1)) from None
+    return named_activation(name, text)
 
 
 def numbers(name: str, text: str) -> float | list[float]:
     """A number, or a list of them separated by commas.
-
-    Parameters
-    ----------
-    name : str
-        The argument that the numbers are for.
-    text : str
-
-    Raises
-    ------
-    ValueError
-        If the text is anything else.
 
     Examples
     --------
@@ -79,11 +59,6 @@ def schedule(name: str, text: str) -> Any:
 
 def layer_scale(name: str, text: str | None) -> float | str | None:
     """ρ or γ of formulas: a number, "symbol" for one symbol, "per-layer" for one of every layer.
-
-    Raises
-    ------
-    ValueError
-        If the text is anything else.
 
     Examples
     --------
@@ -132,11 +107,6 @@ def names(text: str | None) -> list[str] | None:
 def classes(text: str | None, digits: bool) -> list[Any] | None:
     """Classes separated by commas: of digits integers, of a file what its labels print.
 
-    Raises
-    ------
-    ValueError
-        If a class of digits is not an integer.
-
     Examples
     --------
     >>> classes("0, 3", digits=True), classes("cat, dog", digits=False), classes(None, True)
@@ -153,11 +123,6 @@ def axis(text: str) -> tuple[str, list[Any]]:
     Numbers are separated by commas; start:stop:count are evenly spaced. Activations are names or
     expressions, and none leaves a variance as that of the residual layers; of branch_scale it is a
     schedule as uniform and decreasing are.
-
-    Raises
-    ------
-    ValueError
-        If the text is anything else.
 
     Examples
     --------
@@ -210,15 +175,6 @@ def _outside_brackets(text: str) -> list[str]:
 
 def kernel(text: str) -> float | np.ndarray:
     """K0: a variance "0.05", a matrix "0.05,0.03;0.03,0.05", or a .csv or .npy file with either.
-
-    Returns
-    -------
-    float or ndarray, shape (P, P)
-
-    Raises
-    ------
-    ValueError
-        If the text is none of these or the file cannot be read.
 
     Examples
     --------
@@ -279,20 +235,6 @@ def network(
     **parameters: Any,
 ) -> ResidualNetwork:
     """The network of the options, scales and activation as they are typed.
-
-    Parameters
-    ----------
-    typed_activation, branch_scale, skip_scale : str
-        As `activation`, `schedule` and `numbers` take them.
-    schedule_name : str, optional
-        In place of ``branch_scale``.
-    **parameters
-        The other parameters of `ResidualNetwork`, as values.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one of them is not allowed.
 
     Examples
     --------

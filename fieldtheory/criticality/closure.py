@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import gains
@@ -69,7 +69,7 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
     array([0.  , 2.25, 4.5 ])
     """
     if np.ndim(K0) == 2:
-        return pair_vertex(_single(network), validation.input_kernel_array("K0", K0))
+        return pair_vertex(single_network(network), validation.input_kernel_array("K0", K0))
     layers, K = _saddle_point(network, K0)
     averages = network_functions(network)
     squares = averages.connected(K[:-1], K[:-1], K[:-1])
@@ -163,17 +163,11 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
 
 def _saddle_point(network: LayeredNetwork, K0: Any) -> tuple[LayerCoefficients, np.ndarray]:
     """The coefficients of the layers, and K^(l) up to the output."""
-    checked = _single(network)
+    checked = single_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim:
         raise ValueError(f"K0 must be a variance, got shape {kernel.shape}")
     return layer_coefficients(checked), variances(checked, kernel)[1]
-
-
-def _single(network: LayeredNetwork) -> LayeredNetwork:
-    if checked_network(network).batch_shape:
-        raise ValueError("network must be one network, got scales with batch axes")
-    return network
 
 
 def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
@@ -206,12 +200,14 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     kernels = solve(network, K0).kernels
     layers, averages = layer_coefficients(network), network_functions(network)
     pairs = np.triu_indices(len(K0))
-    p = len(pairs[0])
+    (a, b), (c, d), p = np.array(pairs)[..., None], pairs, len(pairs[0])
     V = np.zeros((network.depth + 1, p, p))
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 1):
             K, weight, skip = kernels[l - 1], layers.weights[l], layers.skips[l]
-            D, mixed = _derivatives(averages, K, pairs), _products(K, pairs)
+            D = _derivatives(averages, K, pairs)
+            # ⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ.
+            mixed = K[a, c] * K[b, d] + K[a, d] * K[b, c]
             J = skip * np.eye(p) + weight * D
             shared = D @ mixed
             source = weight**2 * within_layer(network, K)
@@ -232,10 +228,3 @@ def _derivatives(averages: LayerFunctions, K: np.ndarray, pairs: tuple[Any, ...]
     derivatives[other, own[a]] = averages.cross_susceptibility(x, y, both)
     derivatives[other, own[b]] = averages.cross_susceptibility(y, x, both)
     return derivatives
-
-
-def _products(K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
-    """⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ."""
-    a, b = (index[:, None] for index in pairs)
-    c, d = pairs
-    return K[a, c] * K[b, d] + K[a, d] * K[b, c]

@@ -13,14 +13,9 @@ from fieldtheory.networks.activations import Activation, h
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 _t = sp.Symbol("t", positive=True)
-# Powers of t in φ(±t): up to t³, which the coefficient of K² takes.
-_ORDER = 3
 # Where M(K) is compared with its linear part if all coefficients of its expansion vanish, in units
 # of the scale of φ.
 _COMPARED = np.geomspace(1e-3, 1.0, 25)
-# Where the scale of φ is looked for, with digits enough for what cancels, and how far φ leaves its
-# leading power there.
-_POWERS_OF_TWO, _DIGITS, _LEAVES = range(-40, 41), 60, 0.1
 _ROUNDING = 1e-11
 _NEAR = sp.Rational(1, 10**250)
 
@@ -61,19 +56,6 @@ def small_variance(activation: Activation) -> SmallVariance:
                + (1/2) [b_+² + b_−² + 2 a_+ c_+ + 2 a_− c_−] 3 K² + ...
 
     for φ(±t) = ±a_± t + b_± t² ± c_± t³ + ..., E|z|³ = 2 √(2/π).
-
-    Parameters
-    ----------
-    activation : Activation
-
-    Returns
-    -------
-    SmallVariance
-
-    Raises
-    ------
-    ValueError
-        If φ(0) ≠ 0, if φ has no slope at zero, or none but zero; the message says which.
 
     Examples
     --------
@@ -121,16 +103,19 @@ def scale_of(activation: Activation) -> float:
     >>> scale_of(as_activation("tanh")), scale_of(as_activation("tanh(1024*h)"))
     (1.0, 0.0009765625)
     """
+    # Where the scale of φ is looked for, with digits enough for what cancels, and how far φ leaves
+    # its leading power there.
+    powers_of_two, digits, leaves = range(-40, 41), 60, 0.1
     import mpmath as mp
 
     phi, distances = sp.lambdify(h, activation.expression, "mpmath"), [np.inf]
-    with mp.workdps(_DIGITS):
+    with mp.workdps(digits):
         for side in (1, -1):
-            values = [phi(side * mp.mpf(2) ** power) for power in _POWERS_OF_TWO]
+            values = [phi(side * mp.mpf(2) ** power) for power in powers_of_two]
             steps = [after - before for before, after in pairwise(values)]
             ratios = [after / before if before else mp.inf for before, after in pairwise(steps)]
-            for power, ratio in zip(_POWERS_OF_TWO, ratios, strict=False):
-                if abs(ratio - ratios[0]) > _LEAVES * abs(ratios[0]):
+            for power, ratio in zip(powers_of_two, ratios, strict=False):
+                if abs(ratio - ratios[0]) > leaves * abs(ratios[0]):
                     distances.append(2.0 ** (power + 2))
                     break
     return min(distances) if np.isfinite(min(distances)) else 1.0
@@ -147,7 +132,8 @@ def _taylor(side: sp.Expr, name: str) -> tuple[sp.Expr, ...]:
     """The coefficients of t, t², t³ of a function of t > 0 that vanishes at zero."""
     coefficients: list[sp.Expr] = []
     derivative = side
-    for order in range(1, _ORDER + 1):
+    # The coefficient of K² takes powers up to t³.
+    for order in range(1, 4):
         derivative = derivative.diff(_t)
         value = derivative.subs(_t, 0)
         if not value.is_finite:

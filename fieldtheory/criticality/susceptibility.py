@@ -15,8 +15,8 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork, checked_network, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.kernels import variances
@@ -135,7 +135,7 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
     if start.shape != (3,):
         raise ValueError(f"components must have shape (3,), got shape {start.shape}")
     _positive("components[0]", start[0])
-    layers = _single(checked_network(network))
+    layers = layer_coefficients(single_network(network))
     averages = network_functions(network)
     change = _slope_change(averages.averages)
     kernels = np.empty((network.depth + 1, 3))
@@ -190,12 +190,6 @@ def _slope_change(averages: LayerAverages) -> Callable[..., Any]:
     """d⟨φ'²⟩/dK, from the observable that the action has."""
     slope = averages.observable.diff(X, Y).subs(Y, X)
     return lambdify([K_XX], GaussianAverage(slope, X, K_XX).diff(K_XX))
-
-
-def _single(network: LayeredNetwork) -> LayerCoefficients:
-    if network.batch_shape:
-        raise ValueError("network must be one network, got scales with batch axes")
-    return layer_coefficients(network)
 
 
 def _positive(name: str, value: Any) -> np.ndarray:

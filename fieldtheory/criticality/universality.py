@@ -24,10 +24,6 @@ from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 
 SCALE_INVARIANT, VANISHING, HALF_STABLE = "scale-invariant", "K*=0", "half-stable"
 
-# Of ⟨φφ''⟩ relative to M': larger on either side of a root, so that rounding is taken for none, and
-# smaller at it, where a change of sign may be a jump of lost digits.
-_CLEAR = 1e-9
-
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPoint:
@@ -241,10 +237,7 @@ def checked_skip_scale(value: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
-    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0.
-
-    ValueError where ⟨φ'²⟩ diverges.
-    """
+    """C_W, C_b and K* for γ = 0 at the smallest K* > 0 with M' = ⟨φ'²⟩ and C_b >= 0."""
     averages, searched = layer_functions(phi), variances_around_scale(phi)
 
     def excess(K: Any) -> Any:
@@ -263,12 +256,15 @@ def _half_stable(phi: Activation) -> tuple[float, float, float] | None:
         except QuadratureError:
             # Of functions that grow as exp(h) for instance, at large variances.
             values = np.array([excess_or_nan(K) for K in searched])
-    clear = np.isfinite(values) & (np.abs(values) > _CLEAR)
+    # Larger on either side of a root, so that rounding is taken for none, and smaller at it, where
+    # a change of sign may be a jump of lost digits.
+    least = 1e-9
+    clear = np.isfinite(values) & (np.abs(values) > least)
     for low, high in zip(np.flatnonzero(clear)[:-1], np.flatnonzero(clear)[1:], strict=True):
         if values[low] * values[high] > 0:
             continue
         K = float(optimize.brentq(excess, searched[low], searched[high], xtol=1e-300, rtol=1e-14))
-        if not abs(excess_or_nan(K)) <= _CLEAR:
+        if not abs(excess_or_nan(K)) <= least:
             continue
         weight = 1 / float(averages.susceptibility(K))
         bias = K - weight * float(averages.second_moment(K))

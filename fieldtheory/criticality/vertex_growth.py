@@ -18,8 +18,6 @@ from fieldtheory.validation import finite_array
 # Terms of a sum over layers that are added one by one, before the rest is an integral.
 _TERMS = 4000
 _NODES = 120
-# Terms below exp(-_NEGLIGIBLE) of the first.
-_NEGLIGIBLE = 40.0
 
 
 @named_arguments
@@ -161,14 +159,13 @@ def _growth(averages: LayerFunctions, K: float, gamma: float, closure: bool) -> 
 
 
 def _geometric_sum(f: Callable[[np.ndarray], np.ndarray], start: float, step: float) -> float:
-    """Σ_{k>=0} f(start exp(−k step)), step > 0, for f that vanishes at zero.
-
-    The tail of a slow sum is an integral with the first two terms of Euler and Maclaurin.
-    """
-    count = min(int(_NEGLIGIBLE / step) + 2, _TERMS)
+    """Σ_{k>=0} f(start exp(−k step)), step > 0, for f that vanishes at zero."""
+    # Terms below exp(-40) of the first are left out.
+    count = min(int(40.0 / step) + 2, _TERMS)
     total = float(f(start * np.exp(-step * np.arange(count))).sum())
     if count < _TERMS:
         return total
+    # The tail of a slow sum is an integral with the first two terms of Euler and Maclaurin.
     before, first, after = f(start * np.exp(-step * (count + np.arange(-1, 2))))
     x, weights = np.polynomial.legendre.leggauss(_NODES)
     u = (x + 1) / 2

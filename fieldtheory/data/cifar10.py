@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fieldtheory.data.dataset import Dataset, select
 
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
-_PIXELS = 3 * 32 * 32
 _RECONSTRUCT = np.empty(0).__reduce__()[0]
 _READABLE = {
     ("numpy", "ndarray"): np.ndarray,
@@ -95,9 +94,10 @@ def _batch(path: Path, classes: int) -> tuple[NDArray[np.uint8], NDArray[np.int6
     pixels, numbers = content.get(b"data"), content.get(b"labels")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
         raise ValueError(f"path = {str(path)!r}: holds no array data of images")
-    if pixels.shape[1] != _PIXELS:
+    expected = 3 * 32 * 32
+    if pixels.shape[1] != expected:
         raise ValueError(
-            f"path = {str(path)!r}: images have {pixels.shape[1]} numbers, must be {_PIXELS}"
+            f"path = {str(path)!r}: images have {pixels.shape[1]} numbers, must be {expected}"
         )
     allowed = set(range(classes))
     if (

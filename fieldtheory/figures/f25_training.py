@@ -12,39 +12,29 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, count_layers, note
+from fieldtheory.figures.parts import Numbers, count_layers, picture
 from fieldtheory.figures.trainer import Size, accuracy
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve, matrix_rows, over_layers
-from fieldtheory.plotting.style import BLUE, GRAY, GREEN, panels, styled
+from fieldtheory.plotting.style import BLUE, GRAY, GREEN
 
 # ρ of the networks, and how they are drawn.
 _SCALES = {1.0: BLUE, 0.3: GREEN}
 _STATES = ("before", "after")
 # The temperature κ, which the caption leaves open.
 _NOISE = 0.05
-# h (1 + λ/κ) at ρ = 1 for the step h; 2 is the limit of stability.
-_STABLE = 0.8
-# By which both inputs of a pair turn for their response, in radians.
-_ANGLE = 1e-4
 # Pairs of images over which the response is averaged.
 _PAIRS = 50
-# Records of loss and kernels during the training.
-_RECORDS = 100
 # Those of the caption, and those of tests.
 _FULL = Size(networks=((10, 500),), images=100, tested=200, steps=10_000)
 _QUICK = Size(networks=((3, 30),), images=10, tested=200, steps=60)
-# Many small networks at several temperatures, of at most so many steps; and untrained ones.
+# Many small networks at several temperatures, of at most so many steps.
 _SCAN = Size(networks=((10, 60),), images=20, tested=0, steps=8000, copies=20)
 _QUICK_SCAN = Size(networks=((3, 20),), images=10, tested=0, steps=60, copies=4)
 _TEMPERATURES, _QUICK_TEMPERATURES = (0.02, 0.05, 0.2, 0.8), (0.2, 0.8)
-_UNTRAINED = 100
-# Step size times steps of the scan, the relaxation time of the prior being 1; and its records, over
-# whose second half the response is averaged.
-_DURATION, _TIMES = 2.0, 16
 
 
 def fig7(
@@ -130,8 +120,10 @@ def _classes(count: int, tested: int) -> tuple[np.ndarray, ...]:
 
 
 def _step_size(net: ResidualNetwork, X: np.ndarray, noise: float) -> float:
+    # h (1 + λ/κ) at ρ = 1 for the step h; 2 is the limit of stability.
+    stable = 0.8
     theta = tangent_kernels(net, input_kernel(X, net)).tangent_kernels[-1]
-    return float(_STABLE / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
+    return float(stable / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
 
 
 def _trained(
@@ -144,6 +136,8 @@ def _trained(
     progress: bool,
 ) -> list[Curve]:
     """All curves of one network."""
+    # Records of loss and kernels during the training.
+    records = 100
     from fieldtheory.training import Langevin, torch_module, train
 
     X, Y, tested, labels = data
@@ -157,7 +151,7 @@ def _trained(
 
     history = train(
         module, X, Y, Langevin(module.priors(), step_size, _NOISE, seed), steps=steps,
-        every=max(1, steps // _RECORDS), observe=observe, progress=progress and f"f25.fig7, {name}",
+        every=max(1, steps // records), observe=observe, progress=progress and f"f25.fig7, {name}",
         checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
     )  # fmt: skip
     contrast = history.observed["contrast"]
@@ -192,6 +186,9 @@ def _scanned(
     progress: bool,
 ) -> Curve:
     """The mean response of the last layer after training, of that before, over temperatures."""
+    # Step size times steps of the scan, the relaxation time of the prior being 1; and its records,
+    # over whose second half the response is averaged.
+    duration, times = 2.0, 16
     from fieldtheory.training import Langevin, torch_module, train
 
     samples, Y, *_ = _classes(size.images, size.tested)
@@ -205,17 +202,17 @@ def _scanned(
     def last(module: Any) -> np.ndarray:
         return _responses(module, pairs)[..., -1].mean(axis=0)
 
-    untrained = torch_module(net, seed=seed + 1, dtype="float32", copies=_UNTRAINED)
+    untrained = torch_module(net, seed=seed + 1, dtype="float32", copies=100)
     before = _mean(last(untrained))
     ratios = []
     for number, noise in enumerate(temperatures):
         step = _step_size(net, X, noise)
-        steps = min(size.steps, math.ceil(_DURATION / step))
+        steps = min(size.steps, math.ceil(duration / step))
         module = torch_module(net, seed=seed, dtype="float32", copies=size.copies)
         name = f"scan, rho = {rho:g}, {number}"
         history = train(
             module, X, Y, Langevin(module.priors(), step, noise, seed), steps=steps,
-            every=max(1, steps // _TIMES), observe=lambda module: {"response": last(module)},
+            every=max(1, steps // times), observe=lambda module: {"response": last(module)},
             progress=progress and f"f25.fig7, {name}",
             checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
         )  # fmt: skip
@@ -247,7 +244,9 @@ def _contrast(kernels: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def _responses(module: Any, pairs: np.ndarray) -> np.ndarray:
     """∂C_αβ^(l)/∂C_αβ^(0), l = 0, ..., L, for pairs (n, 2, d), (n, [copies,] L + 1)."""
     double, rows, first = deepcopy(module).double(), [], 2 * np.arange(len(pairs))
-    for angle in (_ANGLE, -_ANGLE):
+    # By which both inputs of a pair turn, in radians.
+    turn = 1e-4
+    for angle in (turn, -turn):
         turned = np.stack([_turned(pairs[:, i], pairs[:, 1 - i], angle) for i in (0, 1)], axis=1)
         kernels = double.residual_kernels(turned.reshape(-1, turned.shape[-1])).detach().numpy()
         rows.append(np.moveaxis(kernels[..., :-1, first, first + 1], -1, 0))
@@ -263,10 +262,9 @@ def _turned(a: np.ndarray, b: np.ndarray, angle: float) -> np.ndarray:
     return np.cos(angle) * a + np.sin(angle) * across
 
 
-@styled
-def draw_fig7(numbers: Numbers) -> Any:
+@picture((2.7, 3.1, 2.6, 2.7, 2.7), 2.9)
+def draw_fig7(axes: Any, numbers: Numbers) -> None:
     """(a) Response, (b) loss and accuracy, (c) output kernels, (d) of layers, (e) temperatures."""
-    figure, axes = panels((2.7, 3.1, 2.6, 2.7, 2.7), 2.9)
     curves_of = numbers.panels()
     colours = {f"rho = {rho:g}": colour for rho, colour in _SCALES.items()}
     forms = {"theory": "-", "before": "o", "after": "x", "posterior": "--"}
@@ -302,5 +300,3 @@ def draw_fig7(numbers: Numbers) -> Any:
     axes[2].set_xticks(centres, _STATES)
     axes[2].set_yticks(centres, [name.replace("rho", r"$\rho$") for name in colours], rotation=90)
     axes[2].set_xlabel("output kernel / its maximum")
-    note(figure, numbers.chosen)
-    return figure

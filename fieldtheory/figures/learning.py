@@ -13,20 +13,18 @@ from scipy import optimize
 from fieldtheory import validation
 from fieldtheory.data import load_digits, load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, integers, note
+from fieldtheory.figures.parts import Numbers, integers, picture
 from fieldtheory.inference import condition, kernel
 from fieldtheory.inference.network_posterior import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.chunks import ordered_chunks
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, panels, styled, tints
+from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, tints
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 
 # Data sets and how many images of the digits 0 and 3 they hold, as many of each.
 _DATA = {"MNIST": (load_mnist, 1000), "digits": (load_digits, 356)}
-# Where the order 1/N is no longer small, as for the warning of `posterior`.
-_DOUBTFUL = 0.3
 
 
 def scaling(
@@ -137,15 +135,14 @@ def scaling(
     return Numbers(curves, chosen, values | learned)
 
 
-@styled
-def draw_scaling(numbers: Numbers) -> Any:
+@picture((2.4,) * 4, 2.6)
+def draw_scaling(axes: Any, numbers: Numbers) -> None:
     """Evidence, test error, kernel shift and alignment over ρ/ρ*: solid with 1/N, dashed without.
 
     Lines of one colour are those of one data set, from dark to light by depth. Dots mark the best
     of every line, triangles ρ* of the covariances, circles without filling where the order 1/N is
     not small.
     """
-    figure, axes = panels((2.4,) * 4, 2.6)
     content: tuple[tuple[str, str | None, str, Any], ...] = (
         ("evidence", "evidence_nngp", r"$\ln p(Y) / P$", np.argmax),
         ("squared_error", "squared_error_nngp", "mean squared test error", np.argmin),
@@ -167,7 +164,8 @@ def draw_scaling(numbers: Numbers) -> Any:
                     ax.plot(r, values[dashed][i, j], "--", color=shade, linewidth=0.9)
                 if best is not None:
                     ax.plot(r[best(y)], y[best(y)], "o", color=shade, markersize=4)
-                doubtful = numbers.expansion_ratio[i, j] > _DOUBTFUL
+                # Where `posterior` warns.
+                doubtful = numbers.expansion_ratio[i, j] > 0.3
                 ax.plot(r[doubtful], y[doubtful], "o", mfc="none", color=shade, markersize=7)
             ax.plot(
                 numbers.optima_of_pairs[i] / numbers.optima, np.zeros(len(numbers.optima)),
@@ -178,8 +176,6 @@ def draw_scaling(numbers: Numbers) -> Any:
     # The dotted lines go far below the others.
     axes[0].set_ylim(bottom=numbers.evidence_nngp.min() - 0.5 * np.ptp(numbers.evidence_nngp))
     axes[3].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    note(figure, numbers.chosen)
-    return figure
 
 
 def _learned(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:

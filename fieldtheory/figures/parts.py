@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import GRAY
+from fieldtheory.plotting.style import GRAY, panels, styled
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +106,22 @@ def count_layers(ax: Any, **settings: Any) -> None:
 def note(figure: Any, chosen: str) -> None:
     """A small line below all panels: what the caption leaves open and is chosen here."""
     figure.supxlabel(f"chosen here: {chosen}", fontsize=6.5, color=GRAY)
+
+
+def picture(widths: Sequence[float], height: float) -> Callable[[Callable[..., None]], Any]:
+    """A matplotlib Figure of numbers from a function that draws them into axes side by side."""
+
+    def of(draw: Callable[..., None]) -> Callable[..., Any]:
+        def drawn(numbers: Numbers, **options: Any) -> Any:
+            figure, axes = panels(widths, height)
+            draw(axes, numbers, **options)
+            if numbers.chosen:
+                note(figure, numbers.chosen)
+            return figure
+
+        update_wrapper(drawn, draw, ("__module__", "__name__", "__qualname__", "__doc__"))
+        # The signature is that of the picture, not of what draws into its axes.
+        vars(drawn).pop("__wrapped__")
+        return styled(drawn)
+
+    return of

@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.criticality import closure_four_point, closure_kernel_variance
-from fieldtheory.figures.parts import Numbers, in_turn, note
+from fieldtheory.figures.parts import Numbers, in_turn, picture
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import over_layers
-from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
+from fieldtheory.plotting.style import BLUE, ORANGE
 
 # Variance of the input in arXiv:2604.15742.
 _K0 = 2.0
-# Simulated layers that are marked.
-_MARKED = 9
 _KINDS = (
     ("variances", "printed_variances", "simulated", "error"),
     ("vertices", "printed_vertices", "simulated_vertices", "vertex_error"),
@@ -100,12 +98,11 @@ def closure(
     return Numbers(curves, chosen, {"network": net, "branch_scales": scales} | values)
 
 
-@styled
-def draw_closure(numbers: Numbers) -> Any:
+@picture((2.3, 2.3, 2.3, 2.3), 2.5)
+def draw_closure(axes: Any, numbers: Numbers) -> None:
     """(a), (c) N Var K/K², (b), (d) V/K², for both ρ, with simulated networks."""
-    figure, axes = panels((2.3, 2.3, 2.3, 2.3), 2.5)
     net = numbers.network
-    marked = np.unique(np.linspace(1, net.depth, _MARKED).round().astype(int))
+    marked = np.unique(np.linspace(1, net.depth, 9).round().astype(int))
     strengths = np.repeat(net.weight_variance * numbers.branch_scales**2, 2)
     names = 2 * (r"$N \, \mathrm{Var}\,K / K^2$", r"$V / K^2$")
     content = zip(axes, numbers.panels().items(), strengths, names, strict=True)
@@ -118,8 +115,6 @@ def draw_closure(numbers: Numbers) -> Any:
         ax.set_title(rf"({panel})  $\rho^2 \sigma_w^2 = {strength:.3g}$", loc="left", fontsize=8.5)
         ax.set(xlabel="layer $l$", ylabel=name, ylim=(0, None))
     axes[0].legend(loc="upper left")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def _theory(network: ResidualNetwork) -> tuple[np.ndarray, ...]:

@@ -14,16 +14,13 @@ from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.solution import solve
 
-# Of tanh; PF names no point of the line.
-BIAS_VARIANCE = 0.05
-# Networks of one task.
-_CHUNK = 25
-
 
 def edge_networks(depth: int, width: int) -> tuple[FeedForwardNetwork, FeedForwardNetwork]:
     """Networks of tanh and ReLU on the edge of chaos, see `edge_of_chaos` (PF section 1)."""
+    # Of tanh; PF names no point of the line.
+    bias_variance = 0.05
     networks = []
-    for name, bias in (("tanh", BIAS_VARIANCE), ("relu", 0.0)):
+    for name, bias in (("tanh", bias_variance), ("relu", 0.0)):
         weight = edge_of_chaos(name, bias).weight_variance
         parameters: Any = {"activation": name, "input_dim": 1, "bias_variance": bias}
         sizes: Any = {"depth": depth, "width": width}
@@ -58,10 +55,12 @@ def edge_functions(
     -------
     ndarray, shape (samples, m)
     """
+    # Networks of one task.
+    chunk = 25
     relu = network.activation.name == "relu"
     K0 = input_kernel(np.array([[-1.0], [1.0]]) if relu else z[:, None], network)
     networks = -(-samples // neurons)
-    sizes = [min(_CHUNK, networks - start) for start in range(0, networks, _CHUNK)]
+    sizes = [min(chunk, networks - start) for start in range(0, networks, chunk)]
     decided = {"network": storage.attributes(network), "K0": K0.tolist(), "seed": seed}
     decided |= {"networks": networks, "neurons": neurons}
     tasks = ((index, network, K0, seed, size, neurons) for index, size in enumerate(sizes))

@@ -24,12 +24,8 @@ from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled
 
-# Quantiles of the functions.
-_LEVELS = 0.05, 0.5, 0.95
 # Functions that are drawn of each kind.
 _DRAWS = 5
-# One of so many neurons is drawn from a network: its functions are nearly independent.
-_SPACING = 10
 _Z = np.linspace(-2.0, 2.0, 81)
 
 
@@ -44,7 +40,9 @@ def neurons_drawn(width: int, samples: int) -> int:
     >>> neurons_drawn(500, 10_000), neurons_drawn(10, 10_000), neurons_drawn(500, 100)
     (50, 1, 5)
     """
-    return max(1, min(width // _SPACING, samples // 20))
+    # One of so many neurons is drawn from a network: its functions are nearly independent.
+    spacing = 10
+    return max(1, min(width // spacing, samples // 20))
 
 
 def fig1(
@@ -191,16 +189,18 @@ def _numbers(
     titles: list[str], at: np.ndarray, kinds: Sequence[tuple[np.ndarray, ...]], chosen: str
 ) -> Numbers:
     """For each kind some draws, all draws at some inputs, moments of wide networks there."""
+    # Quantiles of the functions.
+    levels = 0.05, 0.5, 0.95
     draws, quantiles, wide = [], [], []
     for few, many, mean, covariance in kinds:
         draws.append(few)
-        quantiles.append(np.quantile(many, _LEVELS, axis=0))
-        wide.append(mean + np.multiply.outer(ndtri(_LEVELS), np.sqrt(np.diag(covariance))))
+        quantiles.append(np.quantile(many, levels, axis=0))
+        wide.append(mean + np.multiply.outer(ndtri(levels), np.sqrt(np.diag(covariance))))
     curves = []
     for i, title in enumerate(titles):
         curves += [Curve(title, f"draw {j}", _Z, y) for j, y in enumerate(draws[i], 1)]
         for kind, rows in (("simulation", quantiles[i]), ("wide networks", wide[i])):
-            labels = [f"quantile {100 * level:g} %, {kind}" for level in _LEVELS]
+            labels = [f"quantile {100 * level:g} %, {kind}" for level in levels]
             curves += [Curve(title, label, at, y) for label, y in zip(labels, rows, strict=True)]
     values = {"titles": titles, "z": _Z, "draws": np.stack(draws), "at": at}
     values |= {"quantiles": np.stack(quantiles), "wide": np.stack(wide)}

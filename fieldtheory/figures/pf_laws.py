@@ -11,14 +11,14 @@ from scipy import stats
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
 from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.figures.parts import Numbers, note
+from fieldtheory.figures.parts import Numbers, note, picture
 from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
 from fieldtheory.figures.pf_functions import neurons_drawn
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
+from fieldtheory.plotting.style import BLUE, ORANGE, styled
 
 # Inputs of Fig. 2.
 _Z = 0.0, 1.0
@@ -95,18 +95,15 @@ def fig2(
     return Numbers(curves, chosen, values | {"at": at, "density": density})
 
 
-@styled
-def draw_fig2(numbers: Numbers) -> Any:
+@picture((2.7, 2.4, 2.4), 2.9)
+def draw_fig2(axes: Any, numbers: Numbers) -> None:
     """PF Fig. 2: densities of both outputs together and of each of them."""
-    figure, axes = panels((2.7, 2.4, 2.4), 2.9)
     _draw_together(axes[0], numbers)
     for index, (ax, z) in enumerate(zip(axes[1:], _Z, strict=True)):
         _draw_one(ax, numbers, index)
         ax.set(xlabel=f"$x_{{T,1}}$ for $z = {z:g}$", yticks=[])
     axes[1].set_ylabel("density")
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    note(figure, numbers.chosen)
-    return figure
+    axes[0].figure.legend(*axes[1].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 def _draw_together(ax: Any, numbers: Numbers) -> None:

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, note
+from fieldtheory.figures.parts import Numbers, picture
 from fieldtheory.figures.trainer import Run, Size, trained_in_parts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GREEN, panels, scale_values, styled, tints
+from fieldtheory.plotting.style import BLUE, GREEN, scale_values, tints
 
 # In which gradients are taken: ε of PF eq. (16), and ΔW.
 _KINDS = {"ntk": "by ε", "standard": "by ΔW"}
-# As in PF.
-_BATCH = 200
 _FULL = Size(
     networks=((10, 50), (10, 200), (100, 50), (100, 200)),
     images=4000,
@@ -61,12 +59,14 @@ def fig5(
     of the test images right; by ΔW it is slow for small and unstable for large D L, 66 to 83 % at
     the best common rate. PF has 87 to 91 %, and at most 72 %, on fifteen times the images.
     """
+    # As in PF.
+    batch = 200
     size = _QUICK if quick else _FULL
     grids = list(zip(_KINDS, size.rates, strict=True))
     runs = [
         Run(
             DiffusionNetwork(depth=depth, width=width), {"parametrization": kind},
-            rate, [(size.steps, 1.0, seed)], _BATCH, inner=True,
+            rate, [(size.steps, 1.0, seed)], batch, inner=True,
         )
         for kind, rates in grids
         for rate in rates
@@ -84,7 +84,7 @@ def fig5(
             label = f"{_KINDS[kind]}, rate {rates[best]:g}, L = {L}, D = {D}"
             curves.append(Curve(panel, label, np.arange(size.steps), part["loss"]))
         curves.append(Curve("c", _KINDS[kind], np.array(rates), worst))
-    epochs = f"{size.steps * _BATCH // size.images} epochs of {size.images}"
+    epochs = f"{size.steps * batch // size.images} epochs of {size.images}"
     return Numbers(curves, f"images of unit length, {epochs}, sizes, learning rates")
 
 
@@ -92,10 +92,9 @@ def _of_unit_length(samples: np.ndarray) -> np.ndarray:
     return samples / np.linalg.norm(samples, axis=1, keepdims=True)
 
 
-@styled
-def draw_fig5(numbers: Numbers) -> Any:
+@picture((2.8, 2.8, 2.8), 2.7)
+def draw_fig5(axes: Any, numbers: Numbers) -> None:
     """Loss with gradients (a) by ε and (b) by ΔW, (c) the worst accuracy against the rate."""
-    figure, axes = panels((2.8, 2.8, 2.8), 2.7)
     worst = numbers.panels()["c"]
     for ax, panel, colour, rates in zip(axes, "ab", (BLUE, GREEN), worst, strict=False):
         curves = numbers.panels()[panel]
@@ -110,5 +109,3 @@ def draw_fig5(numbers: Numbers) -> Any:
         axes[2].semilogx(rates.x, 100 * rates.y, "o-", **look)
     axes[2].set(xlabel="learning rate", ylabel="accuracy of the worst network (%)")
     axes[2].legend()
-    note(figure, numbers.chosen)
-    return figure

@@ -11,14 +11,7 @@ _ROUND = "round,pad=0,rounding_size=0.1"
 
 
 def draw_network(ax: Any, scale: str = r"\rho") -> None:
-    """Read-in, one layer with its residual branch and skip connection, and readout (F25 eq. (1)).
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-    scale : str
-        The residual scaling in LaTeX.
-    """
+    """Read-in, one layer with its residual branch and skip connection, and readout (F25 (1))."""
     ax.set(xlim=(-0.4, 14.3), ylim=(-0.85, 1.75), aspect="equal")
     ax.set_axis_off()
     _layer(ax, scale)
@@ -38,10 +31,7 @@ def draw_network(ax: Any, scale: str = r"\rho") -> None:
 
 
 def _layer(ax: Any, scale: str) -> None:
-    """h^(l-1) to h^(l): the residual f^(l) of the branch, and the skip connection that adds to it.
-
-    The branch has a nonlinearity, weights and biases, and the scaling.
-    """
+    """h^(l-1) to h^(l): the residual f^(l) of the branch, and the skip connection."""
     from matplotlib.patches import Circle, FancyBboxPatch
 
     ax.add_patch(FancyBboxPatch((4.75, -0.62), 4.15, 2.15, boxstyle=_ROUND, fc="0.95", ec="none"))

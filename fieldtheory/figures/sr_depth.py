@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, in_turn, integers, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
 from fieldtheory.inference import spectrum
 from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.simulation import simulate
@@ -16,7 +16,7 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, styled
+from fieldtheory.plotting.style import BLUE, GREEN, ORANGE
 
 # The schedules in the words of SR, and by the names of the package.
 SCHEDULES = {"unscaled": "none", "decreasing": "decreasing", "uniform": "uniform"}
@@ -95,10 +95,10 @@ def _last_layer(depth: int) -> np.ndarray:
     return np.array([(s.kernels[-2], s.tangent_kernels[-2]) for s in solutions])
 
 
-@styled
-def draw_fig1(numbers: Numbers) -> Any:
+@picture((4.6,), 2.7)
+def draw_fig1(axes: Any, numbers: Numbers) -> None:
     """K^(L) and, dashed, Θ^(L) against depth."""
-    figure, (ax,) = panels((4.6,), 2.7)
+    (ax,) = axes
     for curve, colour in zip(numbers.listed, 2 * COLOURS, strict=True):
         schedule, kind = curve.label.split(", ")
         line, label = ("-", schedule) if kind == "NNGP" else ("--", None)
@@ -107,8 +107,6 @@ def draw_fig1(numbers: Numbers) -> Any:
     ax.plot([], [], "k--", label=r"NTK $\Theta^{(L)}$")
     ax.set(xlabel="depth $L$", ylabel="kernel of one input")
     ax.legend()
-    note(figure, numbers.chosen)
-    return figure
 
 
 def fig2(
@@ -164,10 +162,9 @@ def _normalised(networks: Sequence[ResidualNetwork], quantity: str, count: int) 
     ]
 
 
-@styled
-def draw_fig2(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.7)
+def draw_fig2(axes: Any, numbers: Numbers) -> None:
     """Eigenvalues of (a) the output kernel, (b) the tangent kernel; deeper networks darker."""
-    figure, axes = panels((3.1, 3.1), 2.7)
     for ax, kind, name in zip(axes, numbers.eigenvalues, ("NNGP", "NTK"), strict=True):
         for schedule, rows, colour in zip(SCHEDULES, kind, COLOURS, strict=True):
             for row, alpha in zip(rows, np.linspace(1, 0.35, len(rows))[::-1], strict=True):
@@ -175,8 +172,6 @@ def draw_fig2(numbers: Numbers) -> Any:
             ax.lines[-1].set_label(schedule)
         ax.set(xlabel="degree $k$", ylabel=rf"{name}, $\mu_k / \max_k \mu_k$", ylim=(1e-7, 2))
     axes[1].legend(loc="lower left")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def width(
@@ -303,10 +298,10 @@ def _numbers(theory: Mapping[str, str], chosen: str, values: Mapping[str, Any]) 
     return Numbers(curves, chosen, values)
 
 
-@styled
-def draw_gradients(numbers: Numbers) -> Any:
+@picture((4.6,), 2.7)
+def draw_gradients(axes: Any, numbers: Numbers) -> None:
     """Theory against depth as lines, bounds dotted, simulation with two standard errors."""
-    figure, (ax,) = panels((4.6,), 2.7)
+    (ax,) = axes
     points: Any = {"fmt": "o", "markersize": 3}
     for curve in numbers.listed:
         schedule, kind = curve.label.split(", ")
@@ -321,8 +316,6 @@ def draw_gradients(numbers: Numbers) -> Any:
     ax.set_xticks([], minor=True)
     ax.set(xlabel=numbers.axes[0], ylabel=numbers.axes[1])
     ax.legend()
-    note(figure, numbers.chosen)
-    return figure
 
 
 draw_width = draw_gradients

@@ -10,12 +10,11 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, load_mnist
-from fieldtheory.figures.parts import Numbers, in_turn, integers, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
 from fieldtheory.figures.sr_depth import COLOURS, SCHEDULES, of_constant_variance, stable_networks
 from fieldtheory.inference import condition, kernel
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import panels, styled
 
 _NOISES = 10.0 ** np.arange(-12, 1)
 # SR Table 2, MNIST and 1K images: unscaled, decreasing and uniform, per cent with errors, by depth.
@@ -24,7 +23,6 @@ _PRINTED = {
     200: ((89.56, 0.56), (92.91, 0.35), (92.39, 0.32)),
     1000: ((55.13, 5.31), (92.92, 0.34), (92.39, 0.32)),
 }
-_PRINTED_IMAGES = 1000
 
 
 class Correlation:
@@ -98,10 +96,9 @@ def _posterior(
     return mean, np.sqrt(variance)
 
 
-@styled
-def draw_fig3(numbers: Numbers) -> Any:
+@picture((2.3, 2.3, 2.3), 2.4)
+def draw_fig3(axes: Any, numbers: Numbers) -> None:
     """The posterior mean with 95 % intervals of the three schedules."""
-    figure, axes = panels((2.3, 2.3, 2.3), 2.4)
     target, *means = numbers.listed
     for ax, curve, colour in zip(axes, means, COLOURS, strict=True):
         band = 1.96 * np.asarray(curve.error)
@@ -113,8 +110,6 @@ def draw_fig3(numbers: Numbers) -> Any:
         ax.set_title(f"({curve.panel})  {curve.label}", loc="left", fontsize=9)
         ax.set(xlabel="$x$", ylim=(-2.5, 3.5))
     axes[0].set_ylabel("posterior")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def table2(
@@ -222,10 +217,11 @@ def _accuracies(
 
 def beside_print(values: Mapping[str, Any], training: int) -> Numbers:
     """Numbers of `table2` next to those printed in SR, for images that are conditioned on."""
+    printed_images = 1000
     L, noises, accuracies, tuned = (
         values[name] for name in ("depths", "noises", "accuracies", "tuned")
     )
-    same = training == _PRINTED_IMAGES and "MNIST" in values["name"]
+    same = training == printed_images and "MNIST" in values["name"]
     missing = np.full((len(SCHEDULES), 2), np.nan)
     rows = [_PRINTED.get(depth, missing) if same else missing for depth in L]
     printed = np.swapaxes(np.array(rows, dtype=float), 0, 1) / 100
@@ -258,10 +254,9 @@ def beside_print(values: Mapping[str, Any], training: int) -> Numbers:
     return Numbers(curves, chosen, {**values, "printed": printed})
 
 
-@styled
-def draw_table2(numbers: Numbers) -> Any:
+@picture((3.1, 3.1), 2.7)
+def draw_table2(axes: Any, numbers: Numbers) -> None:
     """(a) The accuracy against depth with the noise tuned, (b) against the noise."""
-    figure, axes = panels((3.1, 3.1), 2.7)
     L, shades = numbers.depths, np.linspace(0.35, 1, len(numbers.depths))
     for i, (schedule, colour) in enumerate(zip(SCHEDULES, COLOURS, strict=True)):
         points: Any = {"fmt": "o-", "color": colour, "markersize": 3, "label": schedule}
@@ -275,5 +270,3 @@ def draw_table2(numbers: Numbers) -> Any:
     axes[0].set(xlabel="depth $L$", ylabel="test accuracy (%)", xscale="log")
     axes[1].set(xlabel=r"noise $\sigma^2 / K$", ylabel="test accuracy (%)")
     axes[0].legend()
-    note(figure, numbers.chosen)
-    return figure

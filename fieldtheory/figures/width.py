@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, in_turn, integers, note
+from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, ORANGE, panels, styled
+from fieldtheory.plotting.style import BLUE, ORANGE
 
 # ρ of every activation, whose names are here as they are drawn.
 _SCALES = {"erf": 1.0, "ReLU": 0.5}
@@ -94,10 +94,9 @@ def orders(
     return Numbers(curves, chosen, values)
 
 
-@styled
-def draw_orders(numbers: Numbers) -> Any:
+@picture((2.3,) * 4, 2.5)
+def draw_orders(axes: Any, numbers: Numbers) -> None:
     """Mean and variance over 1/N for each activation, with bars of two standard errors."""
-    figure, axes = panels((2.3,) * 4, 2.5)
     names = r"$N\,(\langle C\rangle / C_* - 1)$", r"$N\,\mathrm{Var}\,C / C_*^2$"
     content = zip(axes, 2 * names, numbers.panels().items(), np.repeat([*_SCALES], 2), strict=True)
     for ax, quantity, (panel, (first, second, points)), name in content:
@@ -108,8 +107,6 @@ def draw_orders(numbers: Numbers) -> Any:
         ax.set_title(f"({panel})  {name}", loc="left", fontsize=9.5)
         ax.set(xlabel=r"$1/N$", ylabel=quantity)
     axes[3].legend(loc="upper left")
-    note(figure, numbers.chosen)
-    return figure
 
 
 def _coefficients(network: ResidualNetwork) -> tuple[float, np.ndarray]:

@@ -110,11 +110,6 @@ def fluctuating(law: Regression, outputs: np.ndarray, shift: np.ndarray) -> Corr
         δC, times √N; the part of the variance of f that comes from its fluctuations is of them.
     shift : ndarray, shape (L + 2, Q, Q)
         N times the shift of the means.
-
-    Returns
-    -------
-    Corrections
-        Without terms of Cov(C, tr U C), and its ``covariance`` empty.
     """
     count, d = law.labels.shape
     w, alpha, size, m = law.w, law.alpha, len(outputs), shift[-1]

@@ -126,19 +126,13 @@ class Posterior:
         if noise == 0:
             return np.inf
         trace = noise * (self._whitened(np.eye(len(self.y))) ** 2).sum()
-        spread = self._log_determinant - len(self.y) * np.log(noise) - len(self.y) + trace
-        return float(0.5 * (self._outputs * spread + (self.weights * self.training_mean).sum()))
+        size, determinant = len(self.y), _log_determinant(self._factor)
+        spread = determinant - size * np.log(noise) - size + trace
+        outputs = self.y.size / len(self.y)
+        return float(0.5 * (outputs * spread + (self.weights * self.training_mean).sum()))
 
     def __repr__(self) -> str:
         return f"Posterior(inputs={len(self.y)}, noise_variance={self.noise_variance:g})"
-
-    @property
-    def _outputs(self) -> int:
-        return 1 if self.y.ndim == 1 else self.y.shape[1]
-
-    @cached_property
-    def _log_determinant(self) -> float:
-        return _log_determinant(self._factor)
 
     def _whitened(self, columns: np.ndarray) -> np.ndarray:
         return linalg.solve_triangular(self._factor, columns, lower=True)

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
 from fieldtheory.inference.parameter_derivatives import parameter_derivative
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
@@ -315,12 +315,8 @@ def kernel(
     >>> k([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]).shape
     (2, 1)
     """
-    checked_network(network)
+    single_network(network)
     quantity = validation.quantity("quantity", quantity, QUANTITIES)
-    if network.batch_shape:
-        raise ValueError(
-            f"network must be one, without batch axes, got scales with {network.batch_shape}"
-        )
     if quantity in _HIDDEN:
         if layer is None:
             raise ValueError(f"layer must be given for quantity {quantity!r}: 1 to {network.depth}")

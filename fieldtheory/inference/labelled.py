@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.result import Result
 from fieldtheory.plotting.curves import Curve, over_layers
@@ -17,12 +18,22 @@ from fieldtheory.plotting.curves import Curve, over_layers
 _DRAWN = 3
 
 
+@dataclass(frozen=True, eq=False)
 class LabelledResult(Result):
     """A result for Q inputs, of which the first have ``labels`` (P,) or (P, d)."""
 
+    network: LayeredNetwork
+    input_kernel: np.ndarray
     labels: np.ndarray
+    noise_variance: float
+    residual_kernels: np.ndarray
+    residual_kernels_error: np.ndarray
+    kernels: np.ndarray
+    kernels_error: np.ndarray
     mean: np.ndarray
+    mean_error: np.ndarray
     variance: np.ndarray
+    variance_error: np.ndarray
 
     def plot(self) -> Any:
         """Kernels over the layers of the first three inputs, and the predictions of all.
@@ -69,9 +80,7 @@ class LabelledResult(Result):
 
 def labelled_inputs(network: LayeredNetwork, K0: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""
-    checked_network(network)
-    if network.batch_shape:
-        raise ValueError(f"network must have no batch axes, got {network.batch_shape}")
+    single_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim != 2:
         raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")

@@ -29,8 +29,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-# The largest gradient over N at the minimum, and its rounding relative to the value.
-_TOLERANCE, _ROUNDING = 1e-9, 1e-13
 # Of the descent to it; x is about N^(-1/2) a priori, so that no step leaves the range of exp.
 _DESCENT = {"gtol": 1e-6, "max_trust_radius": 3.0}
 # Step of differences of gradients, and of ln T below which difference quotients are derivatives.
@@ -49,10 +47,7 @@ class Tilted(NamedTuple):
 
 
 class _Likelihood(NamedTuple):
-    """−ln p(Y|S) up to a constant, and twice its derivatives by s_0 and s_1, (d, d).
-
-    In the eigenvectors of K0 also u = A⁻¹Y (d, P) and A⁻¹ (d, P, d, P).
-    """
+    """−ln p(Y|S), twice its derivatives by s_0 and s_1; u = A⁻¹Y (d, P), A⁻¹ in modes of K0."""
 
     value: float
     start: np.ndarray
@@ -74,6 +69,8 @@ class Linear(NamedTuple):
 
     def solve(self) -> Tilted:
         """The posterior at the minimum; ArithmeticError if rounding hides it."""
+        # The largest gradient over N at the minimum, and its rounding relative to the value.
+        tolerance, rounding = 1e-9, 1e-13
 
         def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
             return self._cost(x, modes)
@@ -90,11 +87,11 @@ class Linear(NamedTuple):
                 x = optimize.minimize(
                     cost, x, jac=True, hessp=curvature, method="trust-ncg", options=_DESCENT
                 ).x
-                x = optimize.root(lambda x: cost(x)[1], x, tol=_TOLERANCE**2).x
+                x = optimize.root(lambda x: cost(x)[1], x, tol=tolerance**2).x
                 value, gradient = cost(x)
             except np.linalg.LinAlgError:
                 value, gradient = np.inf, np.array(np.nan)
-        if not np.abs(gradient).max() <= _TOLERANCE + _ROUNDING * abs(value):
+        if not np.abs(gradient).max() <= tolerance + rounding * abs(value):
             raise ArithmeticError(
                 f"no saddle point was found for {len(self.Y)} labels up to "
                 f"{np.abs(self.Y).max():.3g} with noise_variance={self.noise:g} at width "
@@ -120,10 +117,8 @@ class Linear(NamedTuple):
         return (part * x for part in _STARTS)
 
     def _chain(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Of l = L + 1, ..., 1: eigenvalues and eigenvectors of ln T_l, r, and of G^(l) the root R.
-
-        r² are the eigenvalues of γ_l² T² + a_l T; the last root is that of G^(0).
-        """
+        """Of l = L + 1, ..., 1: ln T_l as eigenvalues and vectors, r, and the root R of G^(l)."""
+        # r² are the eigenvalues of γ_l² T² + a_l T; the last root is that of G^(0).
         d, (skips, a, _, _, scales) = self.Y.shape[1], self._layers
         H = np.zeros((len(a), d, d))
         H[:, *np.triu_indices(d)] = x.reshape(len(a), -1)
@@ -262,10 +257,7 @@ class Linear(NamedTuple):
     def _learned(
         self, sides: np.ndarray, TT: np.ndarray, V: np.ndarray, B: np.ndarray
     ) -> np.ndarray:
-        """The part of ⟨C^(l)⟩ linear in TT = ⟨τ τᵀ⟩, from C^(l) τ = K0 τ x_l + 11ᵀ τ y_l.
-
-        ``sides`` are K0 and 11ᵀ, of all inputs and the modes of the training inputs.
-        """
+        """The part of ⟨C^(l)⟩ linear in TT = ⟨τ τᵀ⟩, from C^(l) τ = K0 τ x_l + 11ᵀ τ y_l."""
         d, skips = self.Y.shape[1], self._skips
         C = np.zeros((len(self.a), *self.K0.shape))
         x = np.zeros((len(self.a), 2, d, d))

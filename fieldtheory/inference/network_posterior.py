@@ -50,8 +50,6 @@ from fieldtheory.numerics.validity import ValidityWarning
 ENTRIES, SAMPLES = 100, 4096
 # Seconds of a path, a layer and a pair of inputs.
 _SECONDS = 5e-9
-# Relative changes from which on the expansion is doubtful.
-_LARGE = 0.3
 
 FIELDS = fields_of(
     r"""
@@ -121,20 +119,8 @@ class NetworkPosterior(LabelledResult):
     table = FIELDS
     settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
-    input_kernel: np.ndarray
-    labels: np.ndarray
-    noise_variance: float
-    residual_kernels: np.ndarray
-    residual_kernels_error: np.ndarray
-    kernels: np.ndarray
-    kernels_error: np.ndarray
     kernel_shift: np.ndarray
     kernel_shift_error: np.ndarray
-    mean: np.ndarray
-    mean_error: np.ndarray
-    variance: np.ndarray
-    variance_error: np.ndarray
     mean_nngp: np.ndarray
     variance_nngp: np.ndarray
     log_evidence: np.ndarray
@@ -224,6 +210,8 @@ def posterior(
     >>> bool(found.kernel_shift[-1, 0, 1] < 0 < found.kernel_shift[-1, 0, 0])
     True
     """
+    # Relative changes from which on the expansion is doubtful.
+    large = 0.3
     kernel, labels = labelled_inputs(network, _input_kernel(network, K0, X, X_test), Y)
     if X is not None and len(labels) != len(X):
         raise ValueError(
@@ -245,7 +233,7 @@ def posterior(
         return _result(solution, law, None, *settings)
     first = _corrections(solution, law, samples, seed, progress)
     result = _result(solution, law, first, *settings)
-    if result.expansion_ratio > _LARGE:
+    if result.expansion_ratio > large:
         warnings.warn(
             f"terms of order 1/N are {float(result.expansion_ratio):.2g} of what they correct, for "
             f"{len(labels)} labels at width {network.width}: the expansion holds for wider "

@@ -19,16 +19,6 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import unknown_argument
 
 _DEVIATION = "_deviation"
-# Change of a kernel in a step h, and the step by which its slope is estimated.
-_CHANGE, _TRIAL = 5e-3, 1e-5
-# Weights of f at multiples of h: central ones, and forward ones where p = 0 is the lowest value.
-_CENTRAL = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360
-_FORWARD = {0: -147, 1: 360, 2: -450, 3: 400, 4: -225, 5: 72, 6: -10}, 60
-# The same of the second order, and by how much the two may differ, relative to the larger.
-_COARSE = ({-1: -1, 1: 1}, 2), ({0: -3, 1: 4, 2: -1}, 2)
-_DIFFERS, _AGREES = 0.02, 1e-4
-# Smaller parameters have the steps of this one.
-_SMALL = 0.1
 
 
 def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
@@ -40,11 +30,6 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
     name : str
         Of a variance, with which others move that are left out and follow it; with "deviation" for
         "variance" its root moves; or of a scale, of which a number is added to those of all layers.
-
-    Raises
-    ------
-    TypeError
-        If the network has no such argument.
 
     Examples
     --------
@@ -82,42 +67,45 @@ def parameter_derivative(
         The array of a network.
     sample : callable
         Some positive entries of it, by which the step is chosen.
-
-    Raises
-    ------
-    ValueError
-        If differences of two orders disagree: it has no finite derivative.
     """
+    # Weights of f at multiples of h: central ones, forward ones where p = 0 is the lowest value.
+    central = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360
+    forward = {0: -147, 1: 360, 2: -450, 3: 400, 4: -225, 5: 72, 6: -10}, 60
+    # The same of the second order, and by how much the two may differ, relative to the larger.
+    coarse = ({-1: -1, 1: 1}, 2), ({0: -3, 1: 4, 2: -1}, 2)
+    differs, agrees = 0.02, 1e-4
+    # Change of the kernel in a step, and the step by which its slope is estimated; smaller
+    # parameters than the last have the steps of that one.
+    target, trial, small = 5e-3, 1e-5, 0.1
     value, network_of = along_parameter(network, name)
 
     def differences(scale: float) -> tuple[Any, Any, Any]:
         """The derivative, the same of the second order, and what both are compared with."""
-        before, after = (np.abs(sample(network_of(value + d))) for d in (0.0, _TRIAL * scale))
-        change = float(np.max(np.abs(after - before) / np.where(before > 0, before, 1.0))) / _TRIAL
-        step = scale * _CHANGE / max(change, 1.0)
+        before, after = (np.abs(sample(network_of(value + d))) for d in (0.0, trial * scale))
+        change = float(np.max(np.abs(after - before) / np.where(before > 0, before, 1.0))) / trial
+        step = scale * target / max(change, 1.0)
         at_lower_end = int(value < 4 * step)
         values = {
-            n: evaluated(network_of(value + n * step))
-            for n in (_CENTRAL, _FORWARD)[at_lower_end][0]
+            n: evaluated(network_of(value + n * step)) for n in (central, forward)[at_lower_end][0]
         }
         fine, rough = (
             sum(weight * values[n] for n, weight in weights.items()) / (over * step)
-            for weights, over in (pair[at_lower_end] for pair in ((_CENTRAL, _FORWARD), _COARSE))
+            for weights, over in (pair[at_lower_end] for pair in ((central, forward), coarse))
         )
         return fine, rough, abs(values[1]) / scale
 
     def checked(fine: np.ndarray, rough: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-        if _differ(fine, rough, kernel, _DIFFERS):
+        if _differ(fine, rough, kernel, differs):
             raise ValueError(
                 f"the kernel of {network.activation.name} has no finite derivative by {name}: φ "
                 "has kinks, and two inputs are parallel or one vanishes"
             )
         return fine
 
-    derivatives = differences(max(value, _SMALL))
+    derivatives = differences(max(value, small))
     if not isinstance(derivatives[0], np.ndarray):
         return derivatives[0].map_blocks(checked, *derivatives[1:], meta=np.empty((0, 0)))
-    if 0 < value < _SMALL and _differ(*derivatives, _AGREES):
+    if 0 < value < small and _differ(*derivatives, agrees):
         derivatives = differences(value)
     return checked(*derivatives)
 

@@ -13,11 +13,6 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
-# Hermite coefficients below this part of √⟨φ²⟩ are rounding.
-_ROUNDING = 1e-13
-# Hermite polynomials that are used.
-_MODES = 64
-
 
 @named_arguments
 def power_coefficients(
@@ -72,10 +67,11 @@ def power_coefficients(
     slope = parameters["readin_weight_variance"] * norm**2 / dimension
     series = np.array([parameters["readin_bias_variance"], slope, *np.zeros(count)])[:count]
     K = variances(network, np.array(parameters["readin_bias_variance"] + slope))[1]
-    layers = layer_coefficients(network)
+    layers, functions = layer_coefficients(network), network_functions(network).functions
     for l in range(1, network.depth + 2):
         composed = np.zeros(count)
-        for strength in _strengths(network, float(K[l - 1]))[::-1]:
+        strengths = np.sum([_coefficients(psi, K[l - 1]) ** 2 for psi in functions], axis=0)
+        for strength in strengths[::-1]:
             composed = np.convolve(composed, series / K[l - 1] if K[l - 1] else series)[:count]
             composed[0] += strength
         series = layers.skips[l] * series + layers.weights[l] * composed
@@ -83,14 +79,9 @@ def power_coefficients(
     return series
 
 
-def _strengths(network: LayeredNetwork, K: float) -> np.ndarray:
-    """Σ_k ⟨ψ_k h_m⟩² over signals of variance K, shape (modes,)."""
-    return np.sum(
-        [_coefficients(psi, K) ** 2 for psi in network_functions(network).functions], axis=0
-    )
-
-
 def _coefficients(psi: Function, K: float) -> np.ndarray:
-    (values,), _ = Coefficients(psi, _MODES - 1)(np.array([K]))
+    """⟨ψ h_m⟩ over signals of variance K, without those that are rounding, shape (modes,)."""
+    modes, rounding = 64, 1e-13
+    (values,), _ = Coefficients(psi, modes - 1)(np.array([K]))
     coefficients, size = values[:-1], np.sqrt(values[-1])
-    return np.where(np.abs(coefficients) < _ROUNDING * size, 0.0, coefficients)
+    return np.where(np.abs(coefficients) < rounding * size, 0.0, coefficients)

@@ -31,8 +31,6 @@ _ERROR = 1e-12
 _NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
 # Cuts of the peak of the weight, in its widths: beyond nothing is left.
 _PEAK = np.arange(-12.0, 12.5, 1.0)
-# Weights relative to their sum that a spectrum does not need, as |p(t) P_k(t)| <= p(1).
-_NEGLIGIBLE = 1e-20
 # Fewest intervals of the angle for a transform, a power of two.
 _FEWEST = 128
 FIELDS = fields_of(
@@ -234,10 +232,9 @@ def _transformed(profile: Any, count: int) -> tuple[np.ndarray, float]:
 
 
 def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarray:
-    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π.
-
-    Panels are as narrow as the weight, whose peak at π/2 has a width of 1/√d, where it is.
-    """
+    """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π."""
+    # Weights relative to their sum that a spectrum does not need, as |p(t) P_k(t)| <= p(1).
+    negligible = 1e-20
     halves = np.pi / 2 * 0.5 ** np.arange(_HALVINGS + 1)
     evenly = np.linspace(0, np.pi, 2 + int(count * np.pi / _WIDEST))
     peak = np.pi / 2 + _PEAK / np.sqrt(dimension)
@@ -247,7 +244,7 @@ def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarr
     logs = (dimension - 2) * np.log(np.sin(angles))
     weights = weights * np.exp(logs)
     # In many dimensions nearly all inputs are nearly orthogonal: no kernels at other angles.
-    kept = weights > _NEGLIGIBLE * weights.sum()
+    kept = weights > negligible * weights.sum()
     angles, weights = angles[kept], weights[kept]
     cosines = np.cos(angles)
     weighted = weights / weights.sum() * profile(angles)

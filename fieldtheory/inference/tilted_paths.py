@@ -190,11 +190,8 @@ def sampled(
 
 
 def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
-    """R with R Rᵀ = C (Q, Q), block triangular, and the transposed inverse of its first block.
-
-    Of the first P inputs; directions without variance have the inverse zero. Both blocks are roots
-    that move smoothly with C, so that paths ξ still have their law when C has moved.
-    """
+    """R with R Rᵀ = C (Q, Q), block triangular, and the transposed inverse of its first block."""
+    # Both blocks move smoothly with C, so that paths ξ still have their law when C has moved.
     root = np.zeros_like(C)
     root[:P, :P], inverse = _smooth_root(C[:P, :P])
     root[P:, :P] = C[P:, :P] @ inverse
@@ -204,10 +201,8 @@ def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _smooth_root(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """D S and (D S)⁻ᵀ, S the root of the correlations, symmetric, D standard deviations.
-
-    Eigenvectors in place of S turn and change sign. Rounding counts as zero, as in `psd_root`.
-    """
+    """D S and (D S)⁻ᵀ, S the symmetric root of the correlations, D standard deviations."""
+    # Eigenvectors in place of S turn and change sign. Rounding counts as zero, as in `psd_root`.
     deviations = np.sqrt(np.maximum(np.diagonal(C), 0.0))[:, None]
     units = np.where(deviations > 0, deviations, 1.0)
     values, vectors = np.linalg.eigh(C / units / units.T)

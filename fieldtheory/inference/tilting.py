@@ -58,8 +58,6 @@ _DRIFT, _RELATIVE_DRIFT = 5.0, 0.02
 # beyond which there is no saddle point. It is below 0.12 for labels of the size of the outputs; for
 # labels that are ten times as large kernels of φ that grows as h oscillate by their own size.
 _SURE, _UNBALANCED, _LOST = 5.0, 0.25, 0.5
-# Labels per neuron up to which mean predictions are worse than at infinite width.
-_FEW_LABELS = 1 / 8
 
 FIELDS = fields_of(
     r"""
@@ -106,20 +104,8 @@ class TiltedPosterior(LabelledResult):
     table = FIELDS
     settings = {"noise_variance": float, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
-    input_kernel: np.ndarray
-    labels: np.ndarray
-    noise_variance: float
-    residual_kernels: np.ndarray
-    residual_kernels_error: np.ndarray
-    kernels: np.ndarray
-    kernels_error: np.ndarray
     conjugate_kernels: np.ndarray
     conjugate_kernels_error: np.ndarray
-    mean: np.ndarray
-    mean_error: np.ndarray
-    variance: np.ndarray
-    variance_error: np.ndarray
     samples: int | None = None
     seed: int = 0
 
@@ -205,6 +191,8 @@ def tilted_posterior(
     >>> bool(np.abs(found.mean - X[:, 0]).max() < 0.02)
     True
     """
+    # Labels per neuron up to which mean predictions are worse than at infinite width.
+    few_labels = 1 / 8
     kernel, labels = labelled_inputs(network, K0, Y)
     noise = validation.positive("noise_variance", noise_variance)
     kept = RUNS * (STEPS - DISCARDED)
@@ -221,7 +209,7 @@ def tilted_posterior(
         if any(len(psi.jumping) for psi in functions.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
         count = len(labels)
-        if count <= _FEW_LABELS * network.width:
+        if count <= few_labels * network.width:
             warnings.warn(
                 f"{count} labels are few for width {network.width}: mean predictions are not "
                 "better than those of infinite width; posterior has the order 1/N of all kernels",

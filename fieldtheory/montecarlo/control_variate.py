@@ -29,16 +29,14 @@ from fieldtheory.numerics.symmetric_matrices import packed, positions
 
 
 class _Origin(NamedTuple):
-    """C* and K* of all layers, (L + 2, P, P), roots of C*, and what moves ⟨g⟩.
-
-    ``curvatures`` (L + 2,) are the derivatives of the gains of one input by K^(l-1).
-    """
+    """C* and K* of all layers, (L + 2, P, P), roots of C*, and what moves ⟨g⟩."""
 
     layers: LayerCoefficients
     residual: np.ndarray
     kernels: np.ndarray
     roots: np.ndarray
     gains: PairGains
+    # Derivatives of the gains of one input by K^(l-1), (L + 2,).
     curvatures: np.ndarray
 
 
@@ -93,11 +91,6 @@ def controlled_samples(
         ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), the three lines, or ``across``
         (n, L+1, L+1, p, p) and (n, L+1, p, p) the last two. The vertex is of the layers 0, ..., L,
         and 0 for width 1.
-
-    Raises
-    ------
-    OverflowError
-        If a kernel is not finite.
 
     Notes
     -----
@@ -175,10 +168,6 @@ def reduced_estimates(
     summary : dict of str to Moments
         ``rest``, p groups of L+1 variables or ``across`` one of all, and ``product`` and
         ``vertex``, groups of one.
-
-    Returns
-    -------
-    dict of str to ndarray
     """
     origin = packed(_origin_of(network, kernel).residual)
     shift, chance = ensemble.of_layers(summary["rest"], origin.shape[1], across)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,10 +143,6 @@ def estimates(
         l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`);
         ``across`` ``residual`` in one group of all (L+1) p variables, ``second`` in L+1 groups of p
         variables and ``spread`` in (L+1) p² of one.
-
-    Returns
-    -------
-    dict of str to ndarray
     """
     first = packed(np.atleast_2d(kernel))
     second = summary["second"].covariance
@@ -192,7 +187,7 @@ def fields(
     vertex : ndarray, shape (L+1, p) or (L+1, p, p)
         V^(l).
     """
-    skips, matrix = _skips(network), kernel.ndim > 0
+    skips, matrix = layer_coefficients(network).skips, kernel.ndim > 0
     across = vertex.ndim > 2
     covariance = with_input_layer(covariance)
     own = np.diagonal(covariance, axis1=-2, axis2=-1) if across else covariance
@@ -215,11 +210,6 @@ def fields(
         if network.width > 1:
             statistics["cross_four_point"] = _of_inputs(vertex)
     return statistics
-
-
-@lru_cache(maxsize=8)
-def _skips(network: LayeredNetwork) -> np.ndarray:
-    return layer_coefficients(network).skips
 
 
 def with_input_layer(covariance: np.ndarray) -> np.ndarray:

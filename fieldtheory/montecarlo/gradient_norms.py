@@ -10,7 +10,7 @@ from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.montecarlo.sampling.backward import draw_squares
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
-from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.activations import named_activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
@@ -131,10 +131,16 @@ def simulate_gradients(
             "readin_weight_variance must be positive for gradients by the read-in weights, got 0"
         )
     run = plan.checked_run(network, inputs[0], None, samples, seed, method, False, False)
-    trainable = _trainable(network)
+    # ‖∂h_i^(l)/∂W^(l)‖² = w_l ⟨φ²⟩ + u_l for one neuron i, over the number of columns of W^(l).
+    rates = trained(network, "standard", bias_rates=0.0)
+    columns = np.array([network.input_dim, *[network.width] * (network.depth + 1)])
+    trainable = Trained(rates.weights / columns, rates.biases / columns)
     require_split(network, trainable, inputs)
-    loss = None if loss_slope is None else _as_network(loss_slope)
-
+    # ℓ' in the place of an activation, for its numbers and its averages.
+    loss = None
+    if loss_slope is not None:
+        slope = named_activation("loss_slope", loss_slope)
+        loss = ResidualNetwork(depth=1, activation=slope)
     theory, bounds = _theory(network, trainable, inputs, loss)
     drawn = [
         _drawn(run, trainable, variance, number, loss) for number, variance in enumerate(inputs)
@@ -171,22 +177,6 @@ def _variances(network: LayeredNetwork, K0: Any, X: Any) -> np.ndarray:
     return np.asarray(kernel)
 
 
-def _trainable(network: LayeredNetwork) -> Trained:
-    """‖∂h_i^(l)/∂W^(l)‖² = w_l ⟨φ²⟩ + u_l for one neuron i, over the number of columns of W^(l)."""
-    rates = trained(network, "standard", bias_rates=0.0)
-    columns = np.array([network.input_dim, *[network.width] * (network.depth + 1)])
-    return Trained(rates.weights / columns, rates.biases / columns)
-
-
-def _as_network(loss_slope: Any) -> ResidualNetwork:
-    """ℓ' in the place of an activation, for its numbers and its averages."""
-    try:
-        slope = as_activation(loss_slope)
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("activation", "loss_slope", 1)) from None
-    return ResidualNetwork(depth=1, activation=slope)
-
-
 def _theory(
     network: LayeredNetwork, trainable: Trained, inputs: np.ndarray, loss: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -207,7 +197,10 @@ def _bounds(
     network: LayeredNetwork, trainable: Trained, inputs: np.ndarray, squares: np.ndarray
 ) -> np.ndarray | None:
     """SR Proposition 1 with its constants; ``squares`` are |x|²/d."""
-    layers, share = layer_coefficients(network), _share(network)
+    layers = layer_coefficients(network)
+    # ⟨Σψ²⟩/K = ⟨Σψ'²⟩ of features with ψ(th) = t ψ(h) for t > 0.
+    slopes = [lines_of(psi) for psi in network_functions(network).functions]
+    share = None if None in slopes else float(sum(each.moment for each in slopes if each))
     if share is None or (layers.skips[1:-1] != 1).any() or (layers.weights[1:] <= 0).any():
         return None
     steps, scales = share * layers.weights[1:-1], trainable.weights[1:-1]
@@ -217,12 +210,6 @@ def _bounds(
     upper = np.max(constants, axis=0) * np.exp(steps.sum())
     least = readout * share * scales.min() * inputs
     return np.array([upper, least * (1 + steps.min()) ** (network.depth - 1)])
-
-
-def _share(network: LayeredNetwork) -> float | None:
-    """⟨Σψ²⟩/K = ⟨Σψ'²⟩ of features with ψ(th) = t ψ(h) for t > 0; None for others."""
-    slopes = [lines_of(psi) for psi in network_functions(network).functions]
-    return None if None in slopes else float(sum(lines.moment for lines in slopes if lines))
 
 
 def _drawn(

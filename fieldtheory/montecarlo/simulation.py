@@ -168,7 +168,9 @@ def simulate(
         "; reduce depth, branch_scale, skip_scale or weight_variance",
     )
     if run.keep:
-        estimates["residual_kernels"] = _all_layers(run, kept["draws"])
+        residual, matrix = kept["draws"], run.kernel.ndim > 0
+        first = np.broadcast_to(packed(np.atleast_2d(run.kernel)), residual[:, :1].shape)
+        estimates["residual_kernels"] = unpacked(np.concatenate([first, residual], axis=1), matrix)
     return Ensemble(
         run.network, run.kernel, run.samples, run.seed, run.method, len(batches), **estimates
     )
@@ -205,9 +207,3 @@ def _plain(
         "spread": (draws.spread if across else packed(draws.spread)).reshape(size, -1, 1),
     }
     return samples, residual
-
-
-def _all_layers(run: Run, residual: np.ndarray) -> np.ndarray:
-    """C^(0), ..., C^(L+1) of all networks from the entries α <= β of C^(1), ..., C^(L+1)."""
-    first = np.broadcast_to(packed(np.atleast_2d(run.kernel)), residual[:, :1].shape)
-    return unpacked(np.concatenate([first, residual], axis=1), run.kernel.ndim > 0)

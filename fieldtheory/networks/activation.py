@@ -13,9 +13,6 @@ from fieldtheory.networks.existence import require_averages
 
 h = sp.Symbol("h", real=True)
 
-# Bits of a float.
-_DOUBLE = 53
-
 
 @singledispatch
 def as_activation(value: Any) -> Activation:
@@ -159,4 +156,6 @@ def _of_expression(value: sp.Expr) -> Activation:
 
 def _exact(number: sp.Float) -> sp.Rational:
     """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
-    return sp.Rational(repr(float(number)) if number._prec <= _DOUBLE else str(number))
+    # Bits of a float.
+    double = 53
+    return sp.Rational(repr(float(number)) if number._prec <= double else str(number))

@@ -8,6 +8,7 @@ fractions and floats of any precision stay what they are.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -26,11 +27,6 @@ from fieldtheory.networks.named_activations import (
 
 # A word, or several joined as in "leaky-relu".
 _NAME = r"[^\W\d]\w+([\s-]+\w{2,})*"
-_LONGEST = 100_000
-# Signs before a bar that tell whether it opens.
-_LOOKED_AT = 100
-_LARGEST_POWER = 20
-_LARGEST_BITS = 4000
 
 # What Python and SymPy raise for text and arguments that make no sense.
 _FAULTS = (SyntaxError, TypeError, ValueError, AttributeError, RecursionError, MemoryError)
@@ -57,8 +53,8 @@ _NAMES: dict[str, Any] = {
     "false": sp.false,
 }
 # Functions by name with the fewest and the most arguments that they take.
-_MANY = 100
-_FUNCTIONS: dict[str, tuple[Callable, int, int]] = {
+_MANY = math.inf
+_FUNCTIONS: dict[str, tuple[Callable, int, float]] = {
     **{"abs": (sp.Abs, 1, 1), "ln": (sp.log, 1, 1), "sqrt": (sp.sqrt, 1, 1)},
     **{
         c.__name__: (c, 1, 1)
@@ -100,15 +96,6 @@ def activation_text(activation: Activation) -> str:
     """The name of a registered activation, otherwise its expression in the form of ``sympy.srepr``.
 
     Read again it gives an expression that is equal, whatever SymPy makes of what is typed.
-
-    Parameters
-    ----------
-    activation : Activation
-
-    Returns
-    -------
-    str
-        What `activation_from_text` takes.
 
     Raises
     ------
@@ -177,6 +164,7 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     >>> activation_from_text("tanh(Mul(Integer(2), Symbol('h', real=True)))").expression
     tanh(2*h)
     """
+    longest = 100_000
     text = text.strip()
     if registered := registered_name(text):
         return ACTIVATIONS[registered]
@@ -188,8 +176,8 @@ def activation_from_text(text: str, name: str = "") -> Activation:
             f"activation must be one of {names}, or an expression such as tanh(2*h), "
             f"got {_excerpt(text)}{similar(text)}"
         )
-    if len(text) > _LONGEST:
-        raise ValueError(f"activation must have at most {_LONGEST} characters, got {len(text)}")
+    if len(text) > longest:
+        raise ValueError(f"activation must have at most {longest} characters, got {len(text)}")
     try:
         tree = ast.parse(_with_moduli(text), mode="eval")
         _name_argument(tree)
@@ -213,11 +201,9 @@ def _of_text(value: str) -> Activation:
 
 
 def _with_moduli(text: str) -> str:
-    """The text with abs(...) for |...|.
-
-    A bar after an operator, a bracket, a word or another bar that opens is one that opens: what
-    follows a term without an operator is no arithmetic.
-    """
+    """The text with abs(...) for |...|; a bar opens unless it follows a term."""
+    # Signs before a bar that tell whether it opens.
+    looked_at = 100
     if "|" not in text:
         return text
     parts: list[str] = []
@@ -231,7 +217,7 @@ def _with_moduli(text: str) -> str:
             paired &= bool(opened) and opened.pop() == sign.replace(")", "(")
         parts.append(("abs(" if opens else ")") if sign == "|" else sign)
         # A bar that closes ends a term.
-        before = before[-_LOOKED_AT:] + (")" if sign == "|" and not opens else sign)
+        before = before[-looked_at:] + (")" if sign == "|" and not opens else sign)
     if opened or not paired:
         raise _Refused(
             f"activation must have its bars in pairs, got {_excerpt(text)}; write abs(h)"
@@ -260,7 +246,9 @@ def _value(node: ast.AST) -> Any:
             return sp.true if truth else sp.false
         case ast.Name(id=name) if name in _NAMES:
             return _NAMES[name]
-        case ast.Compare(left=left, ops=signs, comparators=right) if _compares(signs):
+        case ast.Compare(left=left, ops=signs, comparators=right) if {*map(type, signs)} <= {
+            *_CONDITIONS
+        }:
             terms = [_term(each) for each in (left, *right)]
             pairs = zip(signs, terms, terms[1:], strict=False)
             return sp.And(*(_CONDITIONS[type(sign)](a, b) for sign, a, b in pairs))
@@ -282,10 +270,6 @@ def _value(node: ast.AST) -> Any:
         f"activation must be an expression in the one symbol h, got {_excerpt(ast.unparse(node))}"
         f"{_hint(node)}"
     )
-
-
-def _compares(signs: list[ast.cmpop]) -> bool:
-    return all(type(sign) in _CONDITIONS for sign in signs)
 
 
 def _hint(node: ast.AST) -> str:
@@ -373,9 +357,10 @@ def _integer(node: ast.AST) -> int:
 
 
 def _typed_power(node: ast.BinOp, base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
-    if not (exponent.is_Rational and abs(exponent) <= _LARGEST_POWER):
+    largest_power = 20
+    if not (exponent.is_Rational and abs(exponent) <= largest_power):
         raise _Refused(
-            f"activation must have powers with exponents up to {_LARGEST_POWER}, "
+            f"activation must have powers with exponents up to {largest_power}, "
             f"got {_excerpt(ast.unparse(node))}"
         )
     _require_small(node, base, exponent)
@@ -384,12 +369,13 @@ def _typed_power(node: ast.BinOp, base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
 
 def _require_small(node: ast.AST, base: sp.Expr, exponent: sp.Expr) -> None:
     """Refuse powers of numbers that SymPy would write out with countless digits, as 9**9**9."""
+    largest_bits = 4000
     numbers = [factor for factor in sp.Mul.make_args(base) if factor.is_number]
     parts = [part for factor in numbers for part in factor.atoms(sp.Rational)]
     bits = sum(max(abs(part.p), part.q).bit_length() for part in parts)
-    if exponent.is_number and bits * abs(exponent) > _LARGEST_BITS:
+    if exponent.is_number and bits * abs(exponent) > largest_bits:
         raise _Refused(
-            f"activation must have powers of numbers of at most {_LARGEST_BITS} bits, "
+            f"activation must have powers of numbers of at most {largest_bits} bits, "
             f"got {_excerpt(ast.unparse(node))}"
         )
 

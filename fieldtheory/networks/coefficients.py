@@ -44,10 +44,6 @@ def layer_coefficients(
         They have at least so many batch axes, new ones between the layer axis and their own, so
         that they broadcast with kernels whose batch has more axes.
 
-    Returns
-    -------
-    LayerCoefficients
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -102,10 +98,6 @@ def unit_branch(network: LayeredNetwork) -> UnitBranch:
     ----------
     network : LayeredNetwork
         Of a family with a parameter ``branch_scale``, the ρ_l of a_l, c_l ∝ ρ_l².
-
-    Returns
-    -------
-    UnitBranch
 
     Raises
     ------

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.networks.activations import Activation, as_activation, h
+from fieldtheory.networks.activations import Activation, as_activation, h, named_activation
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameter_law import ParameterLaw
@@ -91,7 +91,7 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
             "width": validation.integer("width", self.width, 1),
             "horizon": validation.positive("horizon", self.horizon),
             "activation": as_activation(self.activation),
-            "input_activation": _input_activation(self.input_activation),
+            "input_activation": named_activation("input_activation", self.input_activation),
         }
         for name in ("weight_variance", "bias_variance"):
             checked[name] = validation.nonnegative(name, getattr(self, name))
@@ -196,12 +196,6 @@ class _Uniform:
 def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...]:
     """The derivatives of φ at 0 up to an order, the same from both sides.
 
-    Raises
-    ------
-    ValueError
-        If φ or φ' differs on the two sides of 0: the increments then do not shrink, or have means
-        of order √Δt and blow up (PF section 3.4). Or if a derivative is not finite there.
-
     Notes
     -----
     PF Assumption 3.2 wants three continuous derivatives. Where φ'' or higher ones jump, as those of
@@ -228,11 +222,3 @@ def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...
 def number_text(value: sp.Expr) -> str:
     """A real number with six digits, or what stands for an infinite one."""
     return f"{float(value):.6g}" if value.is_finite else str(value)
-
-
-def _input_activation(value: Any) -> Activation:
-    try:
-        return as_activation(value)
-    except (TypeError, ValueError) as error:
-        words = str(error).replace("activation", "input_activation", 1)
-        raise type(error)(words) from None

@@ -16,35 +16,19 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.breakpoints import Pieces, pieces_of
+from fieldtheory.averages.integrands.breakpoints import pieces_of
 
 Numbers = Callable[[np.ndarray], np.ndarray]
 Precise = Callable[[Any], Any]
 
-# Enough for 1 − cos(h) and the like next to zero.
-_DIGITS = 80
-# Where the function is looked at first, for an error that is easy to follow.
-_PLAIN = (1, -1, 0, 2, -2, 10, -10)
-# Close to zero evenly, far away by factors, off the numbers that singularities are chosen at.
-_NEAR, _FARTHEST = 12.0, 1e4
-_HALF = np.append(np.arange(0.0, _NEAR, 0.01), np.geomspace(_NEAR, _FARTHEST, 350)) + 0.00271828
+# Enough for 1 − cos(h) and the like next to zero; points that are evaluated with them.
+_DIGITS, _MOST = 80, 8
+# Where φ is evaluated: evenly near zero, far away by factors, off the numbers that singularities
+# are chosen at.
+_HALF = np.append(np.arange(0.0, 12, 0.01), np.geomspace(12, 1e4, 350)) + 0.00271828
 _GRID = np.append(-_HALF[::-1], _HALF)
-# Where phases of oscillations are measured, and what a slow one does not reach.
-_FAR, _FASTEST = np.array([-100.0, 100.0]), 1e15
-# Where φ is compared with its pieces, and what counts as equal.
-_CHECKED, _EQUAL = np.arange(-_NEAR, _NEAR, 0.00737), 1e-6
-# Points that are looked at with more digits.
-_MOST = 8
-# Distances at which growth is measured, two points each in case that one is a zero; the exponent
-# after which it is enough; and the ratio of two rates that is no slower than exp(c h²).
-_DISTANCES = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9)))
-_STRETCHES = (1.0, 1.0371)
-_ENOUGH, _AS_FAST = 1e9, 0.97
-# By how much at least ln|φ| grows over a factor of four of h if φ grows exponentially, and to what.
-_EXPONENTIAL, _LARGE = 2.0, 10.0
-# The smallest scale of h, and the part of its change over 0.01 that φ may have on that scale;
-# what vanishes.
-_SCALE, _PART, _TINY = 1e-7, 1 / 16, 1e-290
+# The smallest scale of h on which φ may vary.
+_SCALE = 1e-7
 # What is raised where a function has no value, or one that SymPy does not know how to get.
 _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 
@@ -52,17 +36,6 @@ _NO_VALUE = (ArithmeticError, TypeError, ValueError, NameError, AttributeError)
 @lru_cache(maxsize=1024)
 def require_averages(phi: sp.Expr, h: sp.Symbol) -> None:
     """Refuse a function that is not real, grows too fast, or has hidden jumps.
-
-    Parameters
-    ----------
-    phi : sympy.Expr
-        A function of ``h`` alone.
-    h : sympy.Symbol
-
-    Raises
-    ------
-    ValueError
-        The message says which of them it is, and where.
 
     Notes
     -----
@@ -114,8 +87,9 @@ def _require_code(phi: sp.Expr, h: sp.Symbol) -> None:
 def _require_slow_phases(phi: sp.Expr, h: sp.Symbol) -> None:
     """Refuse oscillations whose phase grows exponentially: no panels resolve them."""
     for wave in phi.atoms(sp.sin, sp.cos):
-        phase = _in_float64(wave.args[0], h)(_FAR)
-        if (np.abs(phase) >= _FASTEST).any():
+        phase = _in_float64(wave.args[0], h)(np.array([-100.0, 100.0]))
+        # Those that grow as h⁷ do not reach it.
+        if (np.abs(phase) >= 1e15).any():
             raise ValueError(
                 "activation must oscillate on scales that do not shrink exponentially, "
                 f"got {wave} in {phi}"
@@ -167,8 +141,10 @@ def _in_digits(phi: sp.Expr, h: sp.Symbol) -> Precise:
 
 
 def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
-    ends = [end for run in _runs(np.isnan(numbers(_GRID))) for end in (run[0], run[-1])]
-    for point in (*_PLAIN, *sorted(_GRID[ends].tolist(), key=abs)[:_MOST]):
+    # Both ends of every run of NaN, and first some points for an error that is easy to follow.
+    changes = np.diff(np.isnan(numbers(_GRID)), prepend=False, append=False)
+    ends = np.flatnonzero(changes) - np.arange(changes.sum()) % 2
+    for point in (1, -1, 0, 2, -2, 10, -10, *sorted(_GRID[ends].tolist(), key=abs)[:_MOST]):
         value = precise(point)
         if value is not None and abs(mpmath.im(value)) > 1e-20 * abs(value):
             raise ValueError(
@@ -177,35 +153,31 @@ def _require_real(phi: sp.Expr, numbers: Numbers, precise: Precise) -> None:
             )
 
 
-def _runs(flags: np.ndarray) -> list[np.ndarray]:
-    """The indices of flags that are set, those of neighbours together."""
-    indices = np.flatnonzero(flags)
-    parts = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
-    return [part for part in parts if len(part)]
-
-
-def _size(value: Any) -> Any:
-    return 0 if value is None else abs(value)
-
-
 def _require_slow_growth(phi: sp.Expr, h: sp.Symbol, precise: Precise) -> None:
+    # Distances at which growth is measured, and the exponent after which it is enough.
+    distances, enough = (1.0, 1.25, 2.0, *(4.0**k for k in range(1, 9))), 1e9
     for side in (1, -1):
         exponents, rates = [mpmath.mpf(0)], [mpmath.inf]
-        for distance in _DISTANCES:
-            points = [side * distance * stretch for stretch in _STRETCHES]
-            logarithms = [mpmath.log(max(_size(precise(p)), 1)) for p in points]
+        for distance in distances:
+            # Two points, in case that one is a zero.
+            points = [side * distance, side * distance * 1.0371]
+            sizes = [abs(precise(p) or 0) for p in points]
+            logarithms = [mpmath.log(max(size, 1)) for size in sizes]
             exponents.append(max(logarithms))
             rates.append(max(e / p**2 for e, p in zip(logarithms, points, strict=True)))
-            if exponents[-1] > _ENOUGH:
+            if exponents[-1] > enough:
                 break
         before, rate = rates[-2:]
-        if exponents[-1] > 1 and rate > _AS_FAST * before:
+        # A ratio that is no slower than exp(c h²).
+        as_fast = 0.97
+        if exponents[-1] > 1 and rate > as_fast * before:
             variance = f"; ⟨φ²⟩ is infinite from the variance {float(1 / (4 * rate)):.3g} on"
             raise ValueError(
                 "activation must grow more slowly than every exp(c h²), so that its averages over "
-                f"Gaussian h exist, got {phi}{variance if rate < before / _AS_FAST else ''}"
+                f"Gaussian h exist, got {phi}{variance if rate < before / as_fast else ''}"
             )
-        fast = exponents[-1] > max(_LARGE, _EXPONENTIAL * exponents[-2])
+        # Over a factor of four of h ln|φ| doubles, to 10 at least.
+        fast = exponents[-1] > max(10.0, 2.0 * exponents[-2])
         if fast and not _is_exponential(pieces_of(phi, h).branches[0 if side < 0 else -1], h):
             raise ValueError(
                 "activation must grow as a power of h, or be made of polynomials times exp(a h), "
@@ -223,32 +195,13 @@ def _is_exponential(F: sp.Expr, h: sp.Symbol) -> bool:
     return linear and F.xreplace(powers).is_polynomial(h, *powers.values())
 
 
-def _pieces(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> Pieces:
-    """The smooth pieces of φ, compared with φ at points inside of all of them."""
+def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
     try:
-        pieces = pieces_of(phi, h)
+        breakpoints = [float(point) for point in pieces_of(phi, h).points]
     except ValueError as error:
         raise ValueError(
             f"activation must have finitely many kinks and jumps, got {phi}: {error}"
         ) from None
-    if not pieces.switching:
-        return pieces
-    one, other = numbers(_CHECKED), _in_float64(pieces.expression, h)(_CHECKED)
-    with np.errstate(all="ignore"):
-        differ = np.abs(one - other) > _EQUAL * (np.abs(one) + np.abs(other))
-    again = _in_digits(pieces.expression, h)
-    for point in _CHECKED[differ][:_MOST]:
-        values = precise(point), again(point)
-        if None not in values and abs(values[0] - values[1]) > _EQUAL * sum(map(abs, values)):
-            raise ValueError(
-                "activation must have kinks and jumps that can be located, got "
-                f"{phi}, which has another one near h = {point:.6g}"
-            )
-    return pieces
-
-
-def _require_visible_jumps(phi: sp.Expr, h: sp.Symbol, numbers: Numbers, precise: Precise) -> None:
-    breakpoints = [float(point) for point in _pieces(phi, h, numbers, precise).points]
     jump, what = _jump(numbers, precise, breakpoints), "jumps"
     if jump is None and not breakpoints:
         # Kinks of φ²: where φ vanishes at its kinks, φ² has none.
@@ -267,6 +220,8 @@ def _jump(
     numbers: Numbers, precise: Precise, breakpoints: list[float]
 ) -> tuple[float, float, float] | None:
     """Place of a change within ``_SCALE`` as if the function jumped, but at known breakpoints."""
+    # Of its change over a cell of the grid φ may have this part on the smallest scale.
+    part = 1 / 16
     left, right = _GRID[:-1], _GRID[1:]
     low, high = (np.nan_to_num(numbers(points), nan=0.0) for points in (left, right))
     with np.errstate(all="ignore"):
@@ -280,7 +235,7 @@ def _jump(
             right, high = np.where(lower, middle, right), np.where(lower, value, high)
             largest = np.maximum(largest, np.abs(high - low))
         change, size = np.abs(high - low), np.abs(high) + np.abs(low)
-        candidates = np.flatnonzero((change > _PART * largest) & (change > _SCALE * size + _TINY))
+        candidates = np.flatnonzero((change > part * largest) & (change > _SCALE * size + 1e-290))
     for i in candidates[np.argsort(np.abs(left[candidates]))][:_MOST]:
         place = (left[i] + right[i]) / 2
         place = 0.0 if abs(place) < _SCALE else place
@@ -290,6 +245,6 @@ def _jump(
         below, above = (precise(place + side * _SCALE) for side in (-1, 1))
         if below is None or above is None:
             continue
-        if abs(above - below) > max(_PART * largest[i], _SCALE * (abs(above) + abs(below))):
+        if abs(above - below) > max(part * largest[i], _SCALE * (abs(above) + abs(below))):
             return float(place), float(below), float(above)
     return None

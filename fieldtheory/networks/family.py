@@ -198,6 +198,13 @@ def checked_network(network: Any) -> LayeredNetwork:
     return network
 
 
+def single_network(network: Any) -> LayeredNetwork:
+    """`checked_network` if it has no batch axes, or raise ValueError."""
+    if shape := checked_network(network).batch_shape:
+        raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
+    return network
+
+
 def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
     """Parameters in which a simulated network is not that of the theory, each with both values.
 

@@ -33,10 +33,6 @@ def check_family(network: Any) -> None:
     """Raise TypeError or ValueError, in one sentence, if the family of a network is not complete.
 
     Features and coefficients are tried with symbols, once for each family.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
     """
     family: Any = type(network)
     check_fields(family)
@@ -56,10 +52,6 @@ def check_branch(network: Any) -> None:
     The residuals of a branch are linear in what ``affine`` returns, f = Σ_k s_k (W_k x_k + b_k), so
     their covariance Σ_k s_k² (v_k x_k·x_k/N + u_k) follows from the calls. It must be
     a_l (1/N) Σ ψ·ψ + c_l; the first and the last layer are tried.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
     """
     family: Any = type(network)
     parameters = network.parameters
@@ -86,13 +78,7 @@ def check_branch(network: Any) -> None:
 
 
 def names_in_features(network: Any) -> tuple[str, ...]:
-    """Names of the parameters that stand in the features of a network.
-
-    Raises
-    ------
-    ValueError
-        If one of them may differ from layer to layer.
-    """
+    """Names of the parameters that stand in the features of a network."""
     family: Any = type(network)
     names = tuple(network.parameters)
     symbols = sp.Tuple(*_check_symbolic(family, names)).free_symbols

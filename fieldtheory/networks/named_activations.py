@@ -189,20 +189,6 @@ ACTIVATIONS: Mapping[str, Activation] = _Registry()
 def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     """A registered activation with values of its parameters that may differ from the defaults.
 
-    Parameters
-    ----------
-    name : str
-        As in ``ACTIVATIONS``.
-    **parameters : sympy.Expr
-        By the names of ``DEFINITIONS``, which are those of PyTorch.
-
-    Raises
-    ------
-    KeyError
-        If the name is not in the table.
-    ValueError
-        If the function is not defined for these values.
-
     Examples
     --------
     >>> with_parameters("leaky_relu", negative_slope=sp.Rational(1, 5))

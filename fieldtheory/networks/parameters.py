@@ -113,13 +113,6 @@ _DEVIATION = re.compile("s(?:igma)?(in|out)?([wb])(?:read)?(in|out)?")
 def unknown_argument(name: str, names: Collection[str]) -> str:
     """The words for an argument that a function or network does not have.
 
-    Parameters
-    ----------
-    name : str
-        As it was typed.
-    names : collection of str
-        The arguments that there are.
-
     Examples
     --------
     >>> unknown_argument("rho", ("depth", "branch_scale"))

@@ -17,10 +17,6 @@ from fieldtheory.validation import excerpt
 
 # Of a function Σ ρ_l² is followed over depths that double, this many times.
 _DOUBLINGS = 14
-# Changes of the sum that are rounding, and changes that count as equal, both relative.
-_ROUNDING, _EQUAL = 1e-12, 1e-3
-# From here on, and falling no faster, Raabe's test counts as above 1.
-_SUMMABLE, _FALLING = 1.5, 0.25
 
 
 class NamedSchedule(NamedTuple):
@@ -65,11 +61,6 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
 
     The values of functions are checked where they are computed, see `layer_values`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none of these, or an array of another length.
-
     Examples
     --------
     >>> checked_scale("branch_scale", [0.1, 0.2], 2), checked_scale("branch_scale", "none", 2, True)
@@ -85,11 +76,6 @@ def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any
 
 def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     """The numbers of a checked scale for every layer, shape (..., L), read-only.
-
-    Raises
-    ------
-    ValueError
-        If a function raises, or returns anything but a finite number; it names l and L.
 
     Examples
     --------
@@ -264,6 +250,10 @@ class Schedule:
 
 def _bounded(function: Callable[[int, int], Any]) -> bool | None:
     """Whether Σ_l f(l, L)² stays bounded, as far as depths up to 2^`_DOUBLINGS` tell."""
+    # From here on, and falling no faster, Raabe's test counts as above 1.
+    summable, falling = 1.5, 0.25
+    # Changes of the sum that are rounding, and changes that count as equal, both relative.
+    rounding, equal = 1e-12, 1e-3
     try:
         with np.errstate(over="ignore"):
             sums = np.array(
@@ -274,13 +264,13 @@ def _bounded(function: Callable[[int, int], Any]) -> bool | None:
     if not np.isfinite(sums).all():
         return False
     changes = np.diff(sums)[_DOUBLINGS // 2 :]
-    if (changes <= _ROUNDING * sums.max()).all():
+    if (changes <= rounding * sums.max()).all():
         return True
     if (changes <= 0).any():
         return None
-    if changes[-1] >= (1 - _EQUAL) * changes[0]:
+    if changes[-1] >= (1 - equal) * changes[0]:
         return False
     k = np.arange(_DOUBLINGS // 2, _DOUBLINGS - 1)
     raabe = k * (changes[:-1] / changes[1:] - 1)
-    clear = raabe[-1] >= _SUMMABLE and raabe[-1] >= raabe[0] - _FALLING
+    clear = raabe[-1] >= summable and raabe[-1] >= raabe[0] - falling
     return True if clear else None

@@ -10,9 +10,9 @@ from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
 from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.network_solution import Solution
-from fieldtheory.numerics.precise_solution import PreciseSolution, precise_solution
 
 if TYPE_CHECKING:
+    from fieldtheory.numerics.precise_solution import PreciseSolution
     from fieldtheory.precision.enclosed_solution import EnclosedSolution
 
 __all__ = ["Solution", "solve"]
@@ -146,6 +146,8 @@ def solve(
             from fieldtheory.precision.enclosed_solution import enclosed_solution
 
             return enclosed_solution(checked, K0, digits, convention)
+        from fieldtheory.numerics.precise_solution import precise_solution
+
         return precise_solution(checked, K0, digits, convention)
     if proven:
         raise ValueError("digits must be given with proven=True")

@@ -23,10 +23,6 @@ def draw_scales(curves: Mapping[str, np.ndarray], point: Mapping[str, float], na
         The same at one γ.
     name : str
         What the block is called.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     figure, (left, right) = panels([2.9, 2.9], 2.5)
     lines = (

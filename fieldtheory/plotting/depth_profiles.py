@@ -10,9 +10,6 @@ import numpy as np
 
 from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values, styled, tints
 
-# Layers that are marked on an axis of sums.
-_MARKED = (1.0, 4.0, np.inf)
-
 
 @styled
 def draw_profiles(
@@ -36,10 +33,6 @@ def draw_profiles(
         Standard errors of simulated profiles, drawn as bands.
     place : str
         What labels the axis of t.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     summed = np.isinf(places[-1])
     x = remaining[0] - remaining if summed else places
@@ -55,7 +48,7 @@ def draw_profiles(
         scale_values(ax, np.ravel(lines))
         ax.set(ylabel=name, xlabel=r"$\sum_{k \leq l} \rho_k^2$" if summed else place)
         if summed:
-            marked = [place for place in _MARKED if place in places]
+            marked = [place for place in (1.0, 4.0, np.inf) if place in places]
             at = [x[np.flatnonzero(places == place)[0]] for place in marked]
             top = ax.secondary_xaxis("top")
             top.set_xticks(at, ["∞" if np.isinf(place) else f"{place:g}" for place in marked])

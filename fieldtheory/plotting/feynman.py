@@ -13,9 +13,6 @@ _LEG_NAMES = "lmn"
 # Half width of the bundle of lines that join the same points, and the size of a loop.
 _BEND, _LOOP = 0.75, 1.25
 _FULL, _DASHED = r"$C$", r"$\tilde{C}$"
-_COLUMNS = 6
-# In TikZ the width of the text of an article holds so many, at so many centimetres each.
-_TIKZ_COLUMNS, _TIKZ_STEP = 4, 4.8
 
 
 class Stroke(NamedTuple):
@@ -49,10 +46,6 @@ def picture(graph: Any) -> Picture:
     graph : object
         With the number ``legs``, the sequence ``vertices`` and ``lines`` of (kind, first, second),
         where the second end of a line of kind "G12" is that of a conjugate.
-
-    Returns
-    -------
-    Picture
     """
     places = _places(graph)
     strokes: list[Stroke] = []
@@ -86,16 +79,12 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
         What stands above each.
     grey : sequence of bool
         Which of them are drawn in grey; none if left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from matplotlib.lines import Line2D
 
     from fieldtheory.plotting.figure import Figure
 
-    columns = min(_COLUMNS, len(graphs))
+    columns = min(6, len(graphs))
     rows = -(-len(graphs) // columns)
     # A legend needs the width of two panels.
     figure = Figure(figsize=(1.3 * max(columns, 2), 1.25 * rows + 0.35), layout="constrained")
@@ -139,10 +128,12 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     \\draw[dashed] (3,-2.4) -- +(1,0) node[right] {$\\tilde{C}$};
     \\end{tikzpicture}
     """
+    # In TikZ the width of the text of an article holds so many, at so many centimetres each.
+    tikz_columns, tikz_step = 4, 4.8
     lines, row = [r"\begin{tikzpicture}[scale=0.6, thick]"], 0
     for number, (graph, title) in enumerate(zip(graphs, titles, strict=True)):
-        row, column = divmod(number, _TIKZ_COLUMNS)
-        x, y = _TIKZ_STEP * column, 0.0 - _TIKZ_STEP * row
+        row, column = divmod(number, tikz_columns)
+        x, y = tikz_step * column, 0.0 - tikz_step * row
         lines.append(rf"\begin{{scope}}[shift={{({x:.2f},{y:.2f})}}]")
         graphics = picture(graph)
         for points, dashed in graphics.strokes:
@@ -154,7 +145,7 @@ def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
         if title:
             lines.append(rf"\node at (0,2.2) {{{title}}};")
         lines.append(r"\end{scope}")
-    below = f"{-_TIKZ_STEP * (row + 0.5):.1f}"
+    below = f"{-tikz_step * (row + 0.5):.1f}"
     lines.append(rf"\draw (0,{below}) -- +(1,0) node[right] {{{_FULL}}};")
     lines.append(rf"\draw[dashed] (3,{below}) -- +(1,0) node[right] {{{_DASHED}}};")
     return "\n".join([*lines, r"\end{tikzpicture}"])

@@ -29,10 +29,6 @@ def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
     quantities : sequence of (str, str, sequence of Curve)
         Of each what labels the horizontal and the vertical axis, and its lines. An axis of names
         has them as x.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     # Room for a legend beside the panel.
     widths = [4.4 if len(curves) > 1 else 3.0 for _, _, curves in quantities]
@@ -47,15 +43,11 @@ def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
         ax.set_xlabel(along)
         ax.set_ylabel(name)
         scale_values(ax, np.concatenate([curve.y for curve in curves]))
-        if not named and _widens(x):
+        # Values that spread widely and lie mostly at the lower end, as those of 10, 100, 1000.
+        if not named and 0 < WIDE * x.min() < x.max() and np.median(x) < 0.25 * x.max():
             ax.set_xscale("log")
         if len(curves) > MOST_LEGENDS:
             add_line_colours(figure, ax, BLUE, [curve.label for curve in curves])
         elif len(curves) > 1:
             ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
-
-
-def _widens(x: np.ndarray) -> bool:
-    """Whether values spread widely and lie mostly at the lower end, as those of 10, 100, 1000."""
-    return bool(x.min() > 0 and x.max() > WIDE * x.min() and np.median(x) < 0.25 * x.max())

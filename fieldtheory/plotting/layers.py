@@ -30,15 +30,6 @@ def draw_layers(
         Number of hidden layers, with the input. What is behind them, the output, is drawn apart.
     more : sequence of callables
         Each draws into the axes of one more panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If there is no panel.
     """
     if not fields:
         raise ValueError("fields must have at least one panel, got none")

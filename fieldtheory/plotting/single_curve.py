@@ -23,10 +23,6 @@ def draw_curve(
     title : str
     logarithmic : bool
         Whether y has a logarithmic axis; points are marked then.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     figure, (ax,) = panels([3.4], 2.5)
     marks: Any = {"marker": "o", "markersize": 2.5, "linewidth": 0.7} if logarithmic else {}

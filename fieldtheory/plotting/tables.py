@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Columns of a text or a pipe; a wider table is folded.
-_WIDTH = 80
-# Columns that a text needs before its lines are broken, where there is too little room.
-_BROKEN = 24
-
 
 def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     """Rows as the text of a table that fits 80 columns: a wider one is folded.
@@ -33,16 +28,6 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     title : str
         The line above the table.
 
-    Returns
-    -------
-    str
-        Without blanks at the ends of its lines.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
-
     Examples
     --------
     >>> print(table_text([{"layer": 1, "K": 0.123456789}, {"layer": 2, "K": None}], "kernels"))
@@ -54,30 +39,21 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
           2
     <BLANKLINE>
     """
+    # Columns of a text or a pipe; a wider table is folded.
+    width = 80
     from rich.console import Console
 
     console = Console(
-        markup=False, highlight=False, width=_WIDTH, color_system=None, force_jupyter=False
+        markup=False, highlight=False, width=width, color_system=None, force_jupyter=False
     )
     with console.capture() as capture:
-        for table in _tables(rows, title, _WIDTH):
+        for table in _tables(rows, title, width):
             console.print(table, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     """Print rows as a table that fits the terminal, 80 columns in a pipe; see `table_text`.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-    title : str
-        As for `table_text`.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
 
     Examples
     --------
@@ -99,42 +75,28 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
 def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
     """Rows as a table for a notebook.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        As for `table_text`; formulas between dollar signs are set by the notebook.
-    caption : str
-        The line above the table.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
-
     Examples
     --------
     >>> table_html([{"layer": 1, "K < 1": 0.123456789}], "kernels")
     '<table><caption>kernels</caption><tr><th>layer</th><th>K &lt; 1</th></tr><tr><td>1</td>...'
     """
     _require_rows(rows)
+    left = " style='text-align:left'"
     head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(_html_cell(value) for value in row.values()) + "</tr>" for row in rows
-    )
+    body = ""
+    for row in rows:
+        cells = [
+            f"<td{left if isinstance(value, str) else ''}>{html.escape(_cell(value))}</td>"
+            for value in row.values()
+        ]
+        body += f"<tr>{''.join(cells)}</tr>"
     return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
-
-
-def _html_cell(value: Any) -> str:
-    aligned = " style='text-align:left'" if isinstance(value, str) else ""
-    return f"<td{aligned}>{html.escape(_cell(value))}</td>"
 
 
 def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Table]:
     """One table, or if it is too wide several with the rows' names in front of each."""
+    # Columns that a text needs before its lines are broken, where there is too little room.
+    broken = 24
     _require_rows(rows)
     names = list(rows[0])
     cells = [[_cell(value) for value in row.values()] for row in rows]
@@ -144,9 +106,11 @@ def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Tabl
     texts = {name for name in names if isinstance(rows[0][name], str)}
     if 1 + sum(wide.values()) > width:
         # Digits and names are not broken, sentences are.
-        long = {n for n in texts if wide[n] > _BROKEN and any(" " in c for c in columns[n])}
-        wide |= dict.fromkeys(long, _BROKEN)
-    keys = names[: next((n for n in range(1, 5) if _distinct(cells, n)), 1)]
+        long = {n for n in texts if wide[n] > broken and any(" " in c for c in columns[n])}
+        wide |= dict.fromkeys(long, broken)
+    # As many columns as tell the rows apart.
+    distinct = (n for n in range(1, 5) if len({tuple(row[:n]) for row in cells}) == len(cells))
+    keys = names[: next(distinct, 1)]
     groups, free = [keys], width - 1 - sum(wide[name] for name in keys)
     left = free
     for name in names[len(keys) :]:
@@ -159,10 +123,6 @@ def _tables(rows: Sequence[dict[str, Any]], title: str, width: int) -> list[Tabl
         _table({name: columns[name] for name in group}, texts, title if not i else "")
         for i, group in enumerate(groups)
     ]
-
-
-def _distinct(cells: Sequence[Sequence[str]], columns: int) -> bool:
-    return len({tuple(row[:columns]) for row in cells}) == len(cells)
 
 
 def _table(columns: dict[str, Sequence[str]], texts: set[str], title: str) -> Table:

@@ -46,10 +46,6 @@ def draw_comparison(
     tolerance : float
         Largest relative deviation with which the theory describes the width.
     title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from matplotlib.lines import Line2D
 

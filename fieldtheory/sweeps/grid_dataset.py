@@ -95,18 +95,17 @@ def _panel(field: xr.DataArray) -> tuple[str, str, list[Curve]]:
             each = xr.DataArray(np.arange(field.sizes[first]), dims=first)
             field = field.isel({first: each, f"{first}_": each})
             name += ", $m = l$"
-    along = next((dim for dim in _LAYERS if dim in field.dims), _longest(field))
-    x = field[along].values
-    label = f"layer ${field[along].symbol}$" if along in _LAYERS else _axis(field[along])
+    # Else the axis of numbers with the most values, or the first axis.
+    swept = [str(dim) for dim in field.dims if dim not in DIMENSIONS]
+    plain = [dim for dim in swept if field[dim].dtype.kind in "if"] or swept
+    along = next((dim for dim in _LAYERS if dim in field.dims), "") or max(
+        plain, key=lambda dim: field.sizes[dim]
+    )
+    axis, x = field[along], field[along].values
+    words = "layer" if along in _LAYERS else axis.attrs.get("long_name", axis.name)
+    label = f"{words} ${axis.attrs.get('symbol', '')}$"
     lines = [Curve(str(field.name), text, x, values) for text, values in _lines(field, along)]
     return label, name, lines
-
-
-def _longest(field: xr.DataArray) -> str:
-    """The axis of numbers with the most values, or the first axis."""
-    swept = [str(dim) for dim in field.dims if dim not in DIMENSIONS]
-    numbers = [dim for dim in swept if field[dim].dtype.kind in "if"] or swept
-    return max(numbers, key=lambda dim: field.sizes[dim])
 
 
 def _lines(field: xr.DataArray, along: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -127,7 +126,3 @@ def _place(axis: xr.DataArray, index: int) -> str:
     if "values" in axis.attrs or axis.name in DIMENSIONS:
         return f"${symbol}$: {int(value)}"
     return f"${symbol} = {value:.4g}$"
-
-
-def _axis(axis: xr.DataArray) -> str:
-    return f"{axis.attrs.get('long_name', axis.name)} ${axis.attrs.get('symbol', '')}$"

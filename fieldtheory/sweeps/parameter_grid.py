@@ -48,10 +48,6 @@ class _Grid:
     quantities: tuple[str, ...]
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(len(values) for values in self.axes.values())
-
-    @property
     def points(self) -> list[dict[str, Any]]:
         """The values at every point, in C order."""
         return [
@@ -159,10 +155,8 @@ def sweep(
 
 
 def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Path) -> int:
-    """Points of a chunk of some seconds, by the time of the deepest of every activation.
-
-    A file next to the chunks keeps the number, so that a later sweep finds the same chunks.
-    """
+    """Points of a chunk of some seconds, by the time of the deepest of every activation."""
+    # A file next to the chunks keeps the number, so that a later sweep finds the same chunks.
     (path,) = chunks.chunk_files(directory, _specification(grid, 0), 1).values()
     kept = chunks.stored_chunk(path)
     if kept is not None:
@@ -208,9 +202,9 @@ def _values(network: LayeredNetwork, name: str, points: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
     names = [_KERNEL, *(f.name for f in fields(network))]
     if name not in names:
-        raise ValueError(
-            f"over must have keys among {', '.join(names)}, got {name!r}{_suggestion(name, names)}"
-        )
+        suggestion = hint(str(name), names)
+        meant = f": did you mean {suggestion}?" if suggestion else ""
+        raise ValueError(f"over must have keys among {', '.join(names)}, got {name!r}{meant}")
     try:
         plain = [] if isinstance(points, str) else list(points)
     except TypeError:
@@ -249,11 +243,6 @@ def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray
         raise ValueError(f"of must not have {name} for {number}, got K0 {kernel.shape}")
     if field.loops > 1:
         raise ValueError(f"of must not have {name}, which needs solve(..., order={field.loops})")
-
-
-def _suggestion(name: Any, names: Sequence[str]) -> str:
-    suggestion = hint(str(name), names)
-    return f": did you mean {suggestion}?" if suggestion else ""
 
 
 def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
@@ -319,18 +308,25 @@ def _group(
     if batched:
         swept = [name for name in points[0] if name in _batched(network)]
         depth = changes.get("depth", network.depth)
-        stacked = {name: _stacked(name, [p[name] for p in points], depth) for name in swept}
+        stacked = {}
+        for name in swept:
+            along = [point[name] for point in points]
+            if any(map(follows_depth, along)):
+                along = [layer_values(name, value, depth) for value in along]
+            stacked[name] = np.stack(along)
         K0 = stacked.pop(_KERNEL, kernel)
         scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
         solution = solve(network.replace(**changes, **scales), K0)
         for name in batched:
-            own = len(FIELDS[name].dims_for(kernel.ndim > 1))
+            axes = len(FIELDS[name].dims_for(kernel.ndim > 1))
             values = getattr(solution, name)
-            shape = values.shape[values.ndim - own :]
+            shape = values.shape[values.ndim - axes :]
             groups[name] = np.broadcast_to(values, (len(points), *shape))
     single: dict[str, list[Any]] = {name: [] for name in quantities if name not in batched}
     for point in points if single else ():
-        solution = solve(*_at(network, kernel, point))
+        own_kernel = point.get(_KERNEL, kernel)
+        own = {name: value for name, value in point.items() if name != _KERNEL}
+        solution = solve(network.replace(**own), own_kernel)
         for name, values in single.items():
             if name == _OPTIMUM:
                 values.append(optimal_scaling(solution.network, solution.input_kernel))
@@ -339,24 +335,9 @@ def _group(
     return groups | {name: np.stack(values) for name, values in single.items()}
 
 
-def _stacked(name: str, values: list[Any], depth: int) -> np.ndarray:
-    """The values of an axis on the first axis; where schedules are among them, of every layer."""
-    if any(map(follows_depth, values)):
-        values = [layer_values(name, value, depth) for value in values]
-    return np.stack(values)
-
-
 def _batched(network: LayeredNetwork) -> tuple[str, ...]:
     """Names of the parameters that `solve` takes as batch axes."""
     return (*network.layer_parameters, _KERNEL)
-
-
-def _at(
-    network: LayeredNetwork, kernel: np.ndarray, point: dict[str, Any]
-) -> tuple[LayeredNetwork, np.ndarray]:
-    changes = dict(point)
-    K0 = changes.pop(_KERNEL, kernel)
-    return network.replace(**changes), K0
 
 
 def _described(point: dict[str, Any]) -> str:
@@ -383,11 +364,16 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
         field = _OPTIMAL if name == _OPTIMUM else FIELDS[name]
         dims = (*grid.axes, *field.dims_for(matrix))
         words = notes(field.long_name, field.symbol)
-        variables[name] = (dims, values.reshape(*grid.shape, *values.shape[1:]), words)
+        variables[name] = (
+            dims,
+            values.reshape(*map(len, grid.axes.values()), *values.shape[1:]),
+            words,
+        )
     inputs = grid.kernel.shape[-1] if matrix else 1
     used = {dim for dims, _, _ in variables.values() for dim in dims}
     coords |= labelled_coordinates(coordinates(grid.network.depth, inputs), used)
-    attrs = storage.attributes(grid.network) | {_KERNEL: _kernel_text(grid.kernel)}
+    attrs = storage.attributes(grid.network)
+    attrs[_KERNEL] = json.dumps(grid.kernel.tolist()) if matrix else float(grid.kernel)
     swept = {*grid.axes, *(f"{name}_name" for name in grid.axes)}
     attrs = {name: value for name, value in attrs.items() if name not in swept}
     storage.import_xarray()
@@ -412,7 +398,3 @@ def _coordinate(name: str, values: list[Any]) -> tuple[Any, ...]:
         return name, np.array([np.asarray(value).item() for value in values]), words
     plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
     return name, np.arange(len(values)), words | {"values": json.dumps(plain)}
-
-
-def _kernel_text(kernel: np.ndarray) -> Any:
-    return json.dumps(kernel.tolist()) if kernel.ndim else float(kernel)

@@ -63,9 +63,9 @@ class TestFiles:
         asked = []
         monkeypatch.setattr(figures_command, "_draw", lambda *a: asked.append(a) or tmp_path)
         output("figures", "f25.fig8", "f25.fig8")
-        ((name, _, options),) = asked
+        ((name, *_, options),) = asked
         assert name == "f25.fig8"
-        assert (options.samples, options.inputs) == (1000, 100)
+        assert (options["samples"], options["inputs"]) == (1000, 100)
 
     def test_all(self, monkeypatch, tmp_path):
         monkeypatch.setattr(figures_command, "_draw", lambda name, *_: name)
@@ -92,13 +92,6 @@ class TestFiles:
         assert sorted(os.listdir(folder)) == [f"f25.fig3.{kind}" for kind in ("csv", "pdf", "png")]
         # A second time into the same folder.
         output("figures", "f25.fig3", "-o", folder)
-
-    def test_bars_on_a_terminal_count_the_figure_and_its_files(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
-        options = figures_command.Options(20, 2, 0, None, None, progress=True)
-        figures_command._draw("f25.fig3", tmp_path, options)
-        shown = capsys.readouterr().err
-        assert "f25.fig3, files: 2 of 2" in shown and shown.count("f25.fig3") > 2
 
 
 class TestInterrupted:

@@ -21,9 +21,8 @@ from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.solution import Solution
 
-# What networks with the same K0 may differ in, and by how much it may differ.
+# What networks with the same K0 may differ in.
 _OF_INPUTS = "readin_weight_variance", "readin_bias_variance", "input_dim"
-_ROUNDING = 1e-12
 
 
 @by_network_type
@@ -248,7 +247,7 @@ def checked_simulations(
 def _different(solution: Solution, other: Ensemble | SimulatedResponse) -> list[str]:
     texts = differences(solution.network, other.network, *_OF_INPUTS)
     K0, other_K0 = solution.input_kernel, other.input_kernel
-    rounding = _ROUNDING * np.abs(K0).max()
+    rounding = 1e-12 * np.abs(K0).max()
     if K0.shape != other_K0.shape or (np.abs(K0 - other_K0) > rounding).any():
         kernels = [validation.excerpt(K) for K in (K0, other_K0)]
         texts.append("K0 {} in the theory, {} in the simulation".format(*kernels))

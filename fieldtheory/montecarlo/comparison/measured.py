@@ -10,11 +10,6 @@ import numpy as np
 
 from fieldtheory.numerics.fields import Field
 
-# An error below this part of a value is the rounding of a number that does not fluctuate.
-_ROUNDING_OF_ERRORS = 1e-14
-# Relative difference of two such numbers that is no rounding.
-_EXACT_DIFFERENCE = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -80,7 +75,10 @@ def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
         summands = [f * value for f, value in _pairs(factors, measured.values)]
         if theory.ndim < measured.theory.ndim:
             summands = [np.diagonal(values) for values in summands]
-            parts = {key: _diagonal(values, theory) for key, values in parts.items()}
+            parts = {
+                key: np.diagonal(values) if values.ndim > theory.ndim else values
+                for key, values in parts.items()
+            }
         entries = _entries(measured, theory, summands, parts)
         yield entries | {"name": name, "order": order}
 
@@ -111,14 +109,18 @@ def _entries(
     measured: Measured, theory: np.ndarray, summands: list[np.ndarray], parts: dict[Any, Any]
 ) -> dict[Any, Any]:
     """The entries that fluctuate or differ, each once; simulated values are sums of summands."""
+    # Relative difference of two such numbers that is no rounding.
+    exact_difference = 1e-9
+    # An error below this part of a value is the rounding of a number that does not fluctuate.
+    rounding_of_errors = 1e-14
     index, distinct = measured.index, measured.distinct
     if theory.ndim < measured.theory.ndim:
         index = {key: np.diagonal(at) for key, at in index.items() if key != "layer_"}
         distinct = np.diagonal(distinct)
     values = np.sum(summands, axis=0)
     scale = np.maximum(np.abs(theory), np.max(np.abs(summands), axis=0))
-    error = np.where(parts["error"] > _ROUNDING_OF_ERRORS * scale, parts["error"], 0.0)
-    kept = distinct & ((error > 0) | (np.abs(values - theory) > _EXACT_DIFFERENCE * scale))
+    error = np.where(parts["error"] > rounding_of_errors * scale, parts["error"], 0.0)
+    kept = distinct & ((error > 0) | (np.abs(values - theory) > exact_difference * scale))
     arrays = parts | {"theory": theory, "simulation": values, "error": error}
     return {"index": {key: at[kept] for key, at in index.items()}} | {
         key: np.asarray(part)[kept] for key, part in arrays.items()
@@ -142,10 +144,6 @@ def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
 
 def _pairs(factors: np.ndarray, arrays: Sequence[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
     return zip(factors, arrays, strict=True)
-
-
-def _diagonal(values: np.ndarray, theory: np.ndarray) -> np.ndarray:
-    return np.diagonal(values) if values.ndim > theory.ndim else values
 
 
 def kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:

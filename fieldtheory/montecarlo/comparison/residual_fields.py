@@ -23,10 +23,7 @@ _MOST_AVERAGES = 20_000
 
 
 class _Simulated(NamedTuple):
-    """A field, the simulations that have it, and its name there.
-
-    ``across``: whether they have it for two different pairs of inputs.
-    """
+    """A field, the simulations that have it, its name there, and whether it is of two pairs."""
 
     field: Field
     simulations: list[Any]
@@ -205,11 +202,7 @@ def _next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> l
 
 
 def _relative_variances(ensemble: Ensemble) -> np.ndarray:
-    """ε_l, the largest relative variance of the kernels of the hidden layers before l, (L+2,).
-
-    Relative to the variances of the inputs: Var C_αβ / (C_αα C_ββ), likewise for K. Layer 1 has no
-    kernels before it that fluctuate, so its averages are exact at any width.
-    """
+    """ε_l, the largest Var C_αβ/(C_αα C_ββ), likewise of K, of hidden layers before l, (L+2,)."""
     layers = np.arange(len(ensemble.mean))
     largest = np.zeros(len(layers))
     for mean, covariance in (
@@ -224,11 +217,7 @@ def _relative_variances(ensemble: Ensemble) -> np.ndarray:
 
 
 def _size(solution: Solution, field: Field, across: bool, values: np.ndarray) -> np.ndarray:
-    """To what deviations are relative.
-
-    √(K_αα K_ββ) for kernels, √(Var Var) for covariances of layers, √(V_pp V_qq) for the vertex of
-    two pairs of inputs, else the size of the field.
-    """
+    """`ComparedField.size`, √(V_pp V_qq) for the vertex of two pairs of inputs."""
     if across:
         own = np.diagonal(values, axis1=-2, axis2=-1)
         if len(field.dims) > 1:
@@ -272,10 +261,7 @@ def _remainder(
 
 
 def _gains(solution: Solution) -> dict[str, np.ndarray]:
-    """The number of gains in every response, each counted with its share in the factor it is in.
-
-    χ^(l) is a product of factors γ_k² + gain_k, in which gain_k has the share η^(k)/χ^(k).
-    """
+    """The number of gains in every response, each by its share η^(k)/χ^(k) of γ_k² + gain_k."""
     eta, chi = solution.residual_response, solution.response
     share = np.divide(np.abs(eta), np.abs(chi), out=np.ones_like(eta), where=chi != 0)
     share[0] = 0.0

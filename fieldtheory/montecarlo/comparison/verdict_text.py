@@ -24,8 +24,6 @@ from fieldtheory.montecarlo.comparison.compared_field import (
 from fieldtheory.numerics.fields import COMPARED
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
-# A theory this much smaller than the error of the simulation is written as 0.
-_ROUNDING = 1e-12
 _ALL = f"{100 * COARSEST:g} %"
 # The verdicts of entries that these are made of.
 _OF_ENTRIES = {DESCRIBES: WITHIN, DOES_NOT: OFF}
@@ -52,6 +50,9 @@ def is_it_right(comparison: Any) -> str:
     neglected = comparison.neglected or "nothing"
     if verdict == AGREES:
         testable = _count(fields, AGREES)
+        # The smallest relative error that is visible in some kernel, or anywhere if there is none.
+        kernels = [field for field in fields if COMPARED[field.name].of_kernels] or fields
+        resolution = min(field.resolution for field in kernels)
         what = (
             f"all {count} values"
             if testable == count
@@ -59,7 +60,7 @@ def is_it_right(comparison: Any) -> str:
         )
         text = (
             f"Yes: {source}, {what} agree; {largest}. An error of "
-            f"{100 * _resolution(fields):.2g} % in all kernels would be seen. The theory neglects "
+            f"{100 * resolution:.2g} % in all kernels would be seen. The theory neglects "
             f"{neglected}."
         )
     elif verdict == DISAGREES:
@@ -126,7 +127,7 @@ def coefficient_rows(fields: Sequence[Coefficient]) -> list[dict[str, Any]]:
     return [
         _row(field, "largest |z| at", int(np.count_nonzero(np.abs(field.z) > 2)))
         | {
-            "order": _power(field.order),
+            "order": _terms(field.order) if field.order else "1",
             "neglected terms": float(field.remainder[field.worst]),
             "smallest error seen": (
                 f"{100 * field.resolution:.2g} %" if math.isfinite(field.resolution) else ""
@@ -152,6 +153,7 @@ def width_rows(fields: Sequence[AtWidth]) -> list[dict[str, Any]]:
 
 def _row(field: ComparedField, where: str, beyond: int | None = None) -> dict[str, Any]:
     worst = field.worst
+    theory = field.theory[worst]
     return {
         "quantity": field.name,
         "verdict": str(field.verdicts[worst]),
@@ -159,7 +161,8 @@ def _row(field: ComparedField, where: str, beyond: int | None = None) -> dict[st
         **({} if beyond is None else {"|z| > 2": beyond}),
         where: field.place(worst),
         "z": float(field.z[worst]),
-        "theory": _rounded(field.theory[worst], field.error[worst]),
+        # 0 where it is the rounding of sums that cancel, small against the error.
+        "theory": float(theory) if abs(theory) >= 1e-12 * field.error[worst] else 0.0,
         "simulation": float(field.simulation[worst]),
         "error": float(field.error[worst]),
     }
@@ -175,33 +178,23 @@ def _count(fields: Sequence[Coefficient], verdict: str) -> int:
     return sum(int(np.count_nonzero(field.verdicts == verdict)) for field in fields)
 
 
-def _resolution(fields: Sequence[Coefficient]) -> float:
-    """The smallest relative error that is seen in some kernel, or anywhere if there is none."""
-    kernels = [field for field in fields if COMPARED[field.name].of_kernels] or fields
-    return min(field.resolution for field in kernels)
-
-
 def _untested(fields: Sequence[Coefficient]) -> str:
     """Quantities that are too noisy or zero, and how many more networks would test them."""
     text = ""
     if count := _count(fields, NOISY):
         noisy = [field for field in fields if (field.verdicts == NOISY).all()]
-        words = ", ".join(f"{field.name} ({_networks_needed(field)})" for field in noisy)
+        factors = [float(field.more_networks.min()) for field in noisy]
+        many = [
+            f"{factor:.2g} times as many networks" if math.isfinite(factor) else "wider ones"
+            for factor in factors
+        ]
+        words = ", ".join(
+            f"{field.name} (it needs {each})" for field, each in zip(noisy, many, strict=True)
+        )
         among = f", among them all of {words}" if words else ""
         text = f" Too noisy to test are {count} values, where chance hides {_ALL}{among}."
     zeros = ", ".join(field.name for field in fields if (field.verdicts == ZERO).all())
     return f"{text} Zero in theory and, within chance, in simulation: {zeros}." if zeros else text
-
-
-def _networks_needed(field: Coefficient) -> str:
-    factor = float(field.more_networks.min())
-    many = f"{factor:.2g} times as many networks" if math.isfinite(factor) else "wider ones"
-    return f"it needs {many}"
-
-
-def _rounded(value: Any, error: Any) -> float:
-    """A number of the theory; 0 where it is the rounding of sums that cancel."""
-    return 0.0 if abs(value) < _ROUNDING * error else float(value)
 
 
 def _next_columns(field: AtWidth, power: int, entry: int) -> dict[str, Any]:
@@ -220,10 +213,6 @@ def _entry_name(field: ComparedField) -> str:
 
 def _percent(deviation: np.floating[Any] | float) -> str:
     return f"{100 * deviation:+.3g} %"
-
-
-def _power(order: int) -> str:
-    return "1" if order == 0 else _terms(order)
 
 
 def _terms(order: int) -> str:

@@ -120,13 +120,7 @@ def estimated(
     estimate: Callable[[Summary], dict[Any, Any]],
     advice: str,
 ) -> dict[Any, Any]:
-    """The estimates of the jackknife over batches.
-
-    Raises
-    ------
-    OverflowError
-        If one is not finite; ``advice`` ends its message.
-    """
+    """The estimates of the jackknife over batches."""
     with np.errstate(over="ignore", invalid="ignore"):
         estimates = jackknife(batches, estimate)
     for name, values in estimates.items():

@@ -22,8 +22,6 @@ from fieldtheory.numerics.recursion import add_skip, residual_kernel
 TILE = 2**16
 # The same where all layers are kept.
 TILE_KEPT = 2**21
-# Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
-_NEXT_TO_ZERO = (1e-150, 1e-8)
 
 Part = TypeVar("Part")
 
@@ -38,15 +36,7 @@ class Layer(NamedTuple):
 
 
 def gram(*values: Any) -> Any:
-    """Means over the neurons of products of all pairs of inputs, summed over several arrays.
-
-    Parameters
-    ----------
-    *values : arrays of NumPy or JAX, shape (..., P, N)
-
-    Returns
-    -------
-    array, shape (..., P, P)
+    """Means over neurons of products of all pairs of inputs, (..., P, N) -> (..., P, P), summed.
 
     Examples
     --------
@@ -97,15 +87,6 @@ def forward(
         before. For l = 0 they are K0 and the empty tuple.
     moment : callable, optional
         ``moment(*features)`` is the mean over the neurons.
-
-    Yields
-    ------
-    Layer
-
-    Raises
-    ------
-    OverflowError
-        If a kernel is not finite.
 
     Examples
     --------
@@ -202,23 +183,10 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
 
 
 def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable[[Any], tuple]:
-    """The features ψ_k of a network as one function of an array: those that averages are of.
+    """The features ψ_k of a network, those that averages are of, as one function of an array.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    slopes : bool
-        The ψ_k' in place of them, without what jumps add.
-
-    Returns
-    -------
-    callable
-        Maps h to the tuple of ψ_k(h), each smooth piece of them evaluated apart.
-
-    Raises
-    ------
-    ValueError
-        If the features depend on a parameter that may differ between layers.
+    With ``slopes`` the ψ_k' in place of them, without what jumps add. Each smooth piece is
+    evaluated by itself.
 
     Examples
     --------
@@ -234,8 +202,10 @@ def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable
 
 def _continued(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function with its limit at zero, which the signals of a zero input are, if 0/0 there."""
+    # Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
+    next_to_zero = (1e-150, 1e-8)
     if not np.isnan(value(np.zeros(1))[0]):
         return value
-    near = value(np.array(_NEXT_TO_ZERO))
+    near = value(np.array(next_to_zero))
     limit = near[~np.isnan(near)][0]
     return lambda h: np.where(h == 0, limit, value(h))

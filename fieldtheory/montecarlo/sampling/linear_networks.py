@@ -36,8 +36,6 @@ from fieldtheory.numerics.symmetric_matrices import unpacked
 # Neurons of one linearised network: its kernels cost as much as ten neurons, and more of them
 # make the estimates of second moments of a given number of neurons worse.
 NEURONS = 8
-# Random numbers other than those of `covariance_with`.
-_STREAM = 101
 # Pairs whose second derivatives are found at once, and the memory in arrays (L + 2, P, P).
 _TOGETHER, COPIES = 500, 150
 
@@ -71,12 +69,9 @@ def linear_networks(
     sizes : ndarray of int
         Linearised networks of every batch.
     seed : int
-
-    Raises
-    ------
-    ValueError
-        If φ jumps, or there is not enough memory.
     """
+    # Random numbers other than those of `covariance_with`.
+    stream = 101
     inputs = own.shape[-1]
     if any(len(psi.jumping) for psi in theory.signals.functions):
         raise ValueError(
@@ -93,7 +88,7 @@ def linear_networks(
     layers = _Layers(network, distinct, own[:, collinear.kept])
     alpha, beta = distinct.signals.pairs
     for number, size in enumerate(sizes):
-        key = np.random.SeedSequence(seed, spawn_key=(_STREAM, number))
+        key = np.random.SeedSequence(seed, spawn_key=(stream, number))
         batch = layers.batch(int(size), key)
         yield Linearised(*(each[..., alpha, beta][..., place] * factor for each in batch))
 

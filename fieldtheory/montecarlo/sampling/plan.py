@@ -21,10 +21,7 @@ BATCHES = 40
 FEWEST_SAMPLES = 20
 # Most networks in a block, and most numbers that are drawn for one or kept of it.
 BLOCK = 1024
-BLOCK_DRAWN = 2**22
-BLOCK_KEPT = 2**22
-# Most blocks in a chunk whose size was left open.
-CHUNK = 16
+BLOCK_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +160,8 @@ def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
     """
     blocks = blocks_of(samples, size)
     if chunk is None:
-        count = min(CHUNK, -(-len(blocks) // 100))
+        # A chunk whose size was left open has few blocks.
+        count = min(16, -(-len(blocks) // 100))
     else:
         count = max(1, validation.integer("chunk", chunk, 1) // blocks[0].size)
     return [blocks[start : start + count] for start in range(0, len(blocks), count)]
@@ -176,7 +174,7 @@ def block_size(run: Run) -> int:
     kept = (net.depth + 1) * run.inputs**2
     if run.variance_reduction:
         kept = (net.depth + 1) ** 2 * (run.inputs * (run.inputs + 1) // 2) ** (1 + run.cross_inputs)
-    return max(1, min(BLOCK, BLOCK_DRAWN // drawn, BLOCK_KEPT // kept))
+    return max(1, min(BLOCK, BLOCK_NUMBERS // drawn, BLOCK_NUMBERS // kept))
 
 
 def memory_needed(run: Run, jobs: int) -> float:

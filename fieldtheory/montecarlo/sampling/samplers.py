@@ -77,25 +77,6 @@ def draw_kernels(
 
     so N P normal numbers and a square root of C^(l) give h^(l) = γ_l h^(l-1) + f^(l).
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-        Without batch axes.
-    inputs : Inputs
-        Every neuron's h^(0) is drawn from N(0, K0).
-    generator : numpy.random.Generator
-    samples : int
-        Number n of networks.
-
-    Returns
-    -------
-    Draws
-
-    Raises
-    ------
-    OverflowError
-        If a kernel is not finite.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork

@@ -9,7 +9,7 @@ covariances of all pairs of layers are computed once, their sums over the earlie
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series, spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
     Layers,
@@ -31,9 +30,11 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     first_order,
     second_order,
 )
-from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.theory.elementary_averages import X
+
+if TYPE_CHECKING:
+    from fieldtheory.numerics.neurons.fourier_basis import Spectrum
 
 # Nodes of a panel, and those and the wave numbers of the coarser resolution.
 _NODES, _FEWER_NODES, _FEWER_NUMBERS = 20, 16, 0.9
@@ -100,15 +101,21 @@ class Neurons(NamedTuple):
 
     def spectrum(self, highest: int) -> Spectrum | None:
         """The Fourier series that resolve all layers, None if nodes have to."""
+        from fieldtheory.numerics.neurons.fourier_basis import spectrum_of
+
         return spectrum_of(self.square, self.K, self.skips, self.added, highest > 1)
 
     def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
         """The layers in Fourier series, or on nodes without a spectrum."""
         weights, K, correlations = self.weights, self.K, self.correlations
         if spectrum is not None:
+            from fieldtheory.numerics.neurons.fourier_basis import in_fourier_series
+
             chain = correlations, self.skips, self.added
             spectrum = spectrum.coarser(_FEWER_NUMBERS) if coarser else spectrum
             return in_fourier_series(self.square, weights, K, chain, spectrum)
+        from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
+
         count = _FEWER_NODES if coarser else _NODES
         return on_nodes(self.square, weights, K, correlations, self.noise, count, highest)
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special
-from scipy.optimize import elementwise
+from scipy import special
 
 from fieldtheory import validation
 
@@ -127,6 +126,8 @@ class OutputLaw(ABC):
 
     def ppf(self, p: Any) -> np.ndarray:
         """The quantile y with P(Y < y) = p, 0 < p < 1; small p keep their relative precision."""
+        from scipy.optimize import elementwise
+
         values = validation.finite_array("p", p)
         outside = (values <= 0) | (values >= 1)
         if outside.any():
@@ -245,6 +246,8 @@ def mixture(moments: OutputMoments) -> Mixture:
         If the moments are of no positive law.
     """
     first = moments.order == 1
+    from scipy import optimize
+
     total = moments.leading + moments.shift if first else moments.mean
     mean, spread = total - moments.floor, moments.variance if first else moments.spread
     if moments.variance <= _NOTHING * moments.leading**2:
@@ -330,6 +333,7 @@ def _standard_law(s: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _edge(s: float, largest: float) -> float:
     """The z > 0 at which the exponent has reached a value."""
+    from scipy import optimize
 
     def excess(z: float) -> float:
         return float(_exponent(s, np.array(z))) - largest

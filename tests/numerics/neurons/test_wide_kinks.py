@@ -9,7 +9,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.gains import variance_gains
-from fieldtheory.numerics.neurons import finite_width
+from fieldtheory.numerics.neurons import finite_width, fourier_basis
 from fieldtheory.numerics.neurons.interacting_neurons import first_order
 from fieldtheory.numerics.one_input.fluctuations import shift_by_closed_forms
 from tests.oracles import neurons, one_loop
@@ -75,7 +75,7 @@ def test_errors_are_estimated_by_no_less_than_they_are(name, scale, K0, count, m
     known = first_order(at_nodes.resolved(None, False, 1))
     monkeypatch.setattr(finite_width, "_NODES", count)
     monkeypatch.setattr(finite_width, "_FEWER_NODES", int(0.8 * count))
-    monkeypatch.setattr(finite_width, "spectrum_of", lambda *_: None)
+    monkeypatch.setattr(fourier_basis, "spectrum_of", lambda *_: None)
     ones = np.ones((2, 4))
     found, errors, what = at_nodes.compared(first_order, lambda _: ones, 1)
     wrong = np.abs(np.stack(found) - np.stack(known))
