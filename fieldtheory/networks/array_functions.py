@@ -1,4 +1,4 @@
-"""Functions of NumPy, SciPy and PyTorch by their names, as functions of SymPy expressions.
+"""Functions of NumPy, SciPy, PyTorch and JAX by their names, as functions of SymPy expressions.
 
 No other library is imported.
 """
@@ -24,7 +24,7 @@ from fieldtheory.networks.named_activations import (
 
 
 def _clip(x: sp.Expr, *bounds: Any, **named: Any) -> sp.Expr:
-    # Bounds are a_min and a_max or min and max for NumPy, the latter for PyTorch.
+    # Bounds are a_min and a_max or min and max for NumPy, the latter for PyTorch and JAX.
     limits = dict(zip(("low", "high"), bounds, strict=False))
     limits |= {{"in": "low", "ax": "high"}[key[-2:]]: value for key, value in named.items()}
     return clipped(x, **{key: value for key, value in limits.items() if value is not None})
@@ -43,11 +43,11 @@ def _dropout(x: Any, p: Any = 0.5, training: Any = True) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
+    **dict.fromkeys(("add", "add_any"), lambda x, y: x + y),
     **dict.fromkeys(("subtract", "sub"), lambda x, y: x - y),
     **dict.fromkeys(("multiply", "mul"), lambda x, y: x * y),
     **dict.fromkeys(("divide", "true_divide", "div"), lambda x, y: x / y),
-    **dict.fromkeys(("power", "float_power", "pow"), lambda x, y: x**y),
+    **dict.fromkeys(("power", "float_power", "pow", "integer_pow"), lambda x, y: x**y),
     **dict.fromkeys(("negative", "neg"), lambda x: -x),
     "reciprocal": lambda x: 1 / x,
     "sqrt": sp.sqrt,
