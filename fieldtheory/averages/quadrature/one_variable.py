@@ -11,7 +11,7 @@ so that kinks and jumps of φ need no δ-functions.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import sqrt
 
 import numpy as np
@@ -199,6 +199,10 @@ class Coefficients:
             slopes += (density * hermite_polynomials(z, self.order - 1)).T
         scale = np.sqrt(K[:, None] / np.arange(1, self.order + 1))
         values[some, 1:-1], errors[some, 1:-1] = scale * slopes, scale * missed
+
+
+# Tables that are kept, of functions and orders.
+coefficients_of = lru_cache(maxsize=256)(Coefficients)
 
 
 def _is_steady(values: np.ndarray) -> np.ndarray:

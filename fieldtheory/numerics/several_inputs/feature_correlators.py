@@ -352,7 +352,7 @@ def means(signals: Signals) -> np.ndarray:
         some = np.where(a * b == 0, values[:, alpha, 0] * values[:, beta, 0], 0.0)
         averages = _of_powers(psi, 1, 1)
         some[nonzero] = averages(
-            a[nonzero], b[nonzero], t[nonzero], SETTINGS.pair_correlators / 10
+            a[nonzero], b[nonzero], t[nonzero], SETTINGS.pair_correlators / 10, kinds=1
         )[0].value
         total += some
     return total
@@ -366,7 +366,7 @@ _coefficients = lru_cache(maxsize=64)(Coefficients)
 def _of_powers(psi: Function, one: int, other: int) -> PairAverages:
     """⟨ψⁿ(x)ψᵐ(y)⟩."""
     powers = (_power(psi, one), _power(psi, other) if one != other else None)
-    return PairAverages(*powers, slopes=False)
+    return PairAverages(*powers)
 
 
 def _power(function: Function, power: int) -> Function:
