@@ -211,8 +211,7 @@ class LayerFunctions:
         signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
         values = np.full((2, len(x)), np.nan)
         for order in _ORDERS:
-            coefficients = coefficients_of(self.functions[0], order)
-            f, g = (coefficients(K)[0][:, :-1] for K in (x, y))
+            f, g = (coefficients_of(self.functions[0], order)(K)[0][:, :-1] for K in (x, y))
             f, g = (each / np.sqrt((each**2).sum(axis=1))[:, None] for each in (f, g))
             n = np.arange(order + 1.0)
             size = np.minimum((n * f**2).sum(axis=1), (n * g**2).sum(axis=1))
