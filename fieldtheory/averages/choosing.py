@@ -177,7 +177,7 @@ def _single(function: Function) -> Callable:
 
 def _pair(f: Function, g: Function, connected: bool) -> Callable:
     """⟨f(x)g(y)⟩ or ⟨f(x);g(y)⟩ as a function of (K_xx, K_yy, K_xy), arrays that broadcast."""
-    pairs = PairAverages(f, None if g is f else g, connected, slopes=False)
+    pairs = PairAverages(f, None if g is f else g, connected)
     one, other = Means(f), Means(g)
 
     def average(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ def _pair(f: Function, g: Function, connected: bool) -> Callable:
         values = np.zeros(len(a))
         some = (a > 0) & (b > 0)
         if some.any():
-            values[some] = pairs(a[some], b[some], t[some], tolerance())[0].value
+            values[some] = pairs(a[some], b[some], t[some], tolerance(), kinds=1)[0].value
         if not some.all():
             values[~some] = _without_variance(one, other, connected, a[~some], b[~some])
         return values.reshape(shape)[()]

@@ -13,6 +13,7 @@ by rules of growing order until two of them agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -38,15 +39,34 @@ from fieldtheory.averages.precise_rules import (
     start_of,
 )
 
-# Rules that are tried.
-_LEVELS = 4
-# Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
-_STRONG = 0.99
-# The most orders beyond it, for smooth functions whose coefficients fall off by themselves.
-# The first of so many shares has to give that share of the digits.
-_MOST_ORDERS, _SHARE = 4096, 8
-# Guard digits of cumulants whose moments cancel.
-_MOST_GUARD = 200
+
+@dataclass(frozen=True)
+class PreciseSettings:
+    """Numbers that decide how an average gets its digits.
+
+    Parameters
+    ----------
+    levels : int
+        Rules that are tried.
+    strong : float
+        Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
+    orders : int
+        At most beyond it, for functions whose coefficients fall off by themselves.
+    share : int
+        The first of so many shares has to give that share of the digits.
+    guard : int
+        Guard digits of cumulants whose moments cancel.
+    """
+
+    levels: int = 4
+    strong: float = 0.99
+    orders: int = 4096
+    share: int = 8
+    guard: int = 200
+
+
+_PRECISE = PreciseSettings()
+
 
 Value = tuple[Any, Any]
 
@@ -154,7 +174,7 @@ def _entries(K: Any) -> list[list[Any]]:
 def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool = False) -> Any:
     """The value of the first rule that agrees with the one before, relative to value and size."""
     previous, least = rule(0)[0], mpmath.mpf(10) ** (-digits)
-    for level in range(1, _LEVELS):
+    for level in range(1, _PRECISE.levels):
         value, size = rule(level)
         if abs(value - previous) <= least * max(abs(value), size * (least if relative else 1)):
             return value
@@ -197,7 +217,7 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
 
 def _is_weak(K: list) -> bool:
     (a, c), (_, b) = K
-    return bool(a > 0 and b > 0 and c * c <= a * b * _STRONG**2)
+    return bool(a > 0 and b > 0 and c * c <= a * b * _PRECISE.strong**2)
 
 
 def _is_regular(K: list) -> bool:
@@ -213,7 +233,7 @@ def _series(
     c = K[0][1] / (roots[0] * roots[1])
     least = mpmath.mpf(10) ** (-digits - GUARD // 2)
     needed = 1 if c == 0 else 2 + int((1 + first) * mpmath.log(least) / mpmath.log(abs(c)))
-    most = needed if _is_weak(K) else min(needed, _MOST_ORDERS)
+    most = needed if _is_weak(K) else min(needed, _PRECISE.orders)
     sides = [
         [
             (compiled(part, v), root, kinks_of(part, v), start_of(part, v) / root)
@@ -250,8 +270,8 @@ def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: 
         remainder = abs(power) * mpmath.sqrt(rest_f * rest_g)
         if n >= first and remainder <= least * max(abs(total), share * size):
             return total, size
-        if n == _MOST_ORDERS // _SHARE and most == _MOST_ORDERS:
-            if remainder > least ** (mpmath.mpf(1) / _SHARE) * size:
+        if n == _PRECISE.orders // _PRECISE.share and most == _PRECISE.orders:
+            if remainder > least ** (mpmath.mpf(1) / _PRECISE.share) * size:
                 break
     return (total if abs(power) <= least else mpmath.nan), size
 
@@ -329,7 +349,7 @@ def _sum(f: Callable, kinks: list, scale: Any, order: int, reach: Any) -> Value:
 def _from_moments(functions: tuple, variables: tuple, K: list, digits: int) -> Any:
     """Σ over partitions of products of averages, with as many guard digits as they cancel."""
     guard = 2
-    while guard <= _MOST_GUARD:
+    while guard <= _PRECISE.guard:
         with mpmath.workdps(digits + guard + GUARD):
             terms = _terms(functions, variables, K, digits + guard)
             total, largest = mpmath.fsum(terms), max(map(abs, terms))

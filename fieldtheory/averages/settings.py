@@ -18,7 +18,8 @@ class Settings:
     nested_panels : int
         Panels of a function at most in an average of two variables.
     series_orders : tuple of int
-        Orders of Mehler's series that are tried one after the other before nested panels.
+        Orders of Mehler's series that are tried one after the other before nested panels; the first
+        for few digits alone.
     long_series_pairs : int
         Pairs from which on the last of ``series_orders`` is tried: its coefficients take as long as
         some hundred nested averages.
@@ -52,12 +53,12 @@ class Settings:
     Examples
     --------
     >>> SETTINGS.series_orders
-    (40, 128, 512, 2048)
+    (16, 40, 128, 512, 2048)
     """
 
     function_panels: int = 1 << 16
     nested_panels: int = 1 << 10
-    series_orders: tuple[int, ...] = (40, 128, 512, 2048)
+    series_orders: tuple[int, ...] = (16, 40, 128, 512, 2048)
     long_series_pairs: int = 200
     table_pairs: int = 100
     map_pairs: int = 128

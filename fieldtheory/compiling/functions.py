@@ -13,7 +13,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling import jax_functions
-from fieldtheory.compiling.translation import for_backend, mpmath_code, numpy_code, translate
+from fieldtheory.compiling.numeric_functions import mpmath_code, numpy_code
+from fieldtheory.compiling.translation import for_backend, translate
 from fieldtheory.validation import choice, excerpt
 
 BACKENDS = ("numpy", "mpmath", "jax")

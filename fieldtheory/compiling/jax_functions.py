@@ -22,7 +22,8 @@ from fieldtheory.averages.nodes.float_forms import with_tails
 from fieldtheory.averages.nodes.rounding import LIMIT, ClosedForm
 from fieldtheory.averages.quadrature.compiled import in_float64
 from fieldtheory.averages.rules import entry_indices
-from fieldtheory.compiling.translation import call, for_backend, translate
+from fieldtheory.compiling.numeric_functions import call
+from fieldtheory.compiling.translation import for_backend, translate
 
 
 def require_jax() -> None:

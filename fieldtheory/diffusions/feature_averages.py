@@ -18,17 +18,47 @@ from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.diffusions.starts import Neurons
 from fieldtheory.networks.activations import Activation, h
 
-# Gaussian tail beyond the reach: 2e-19.
-_REACH = 9.0
-# Points of the trapezoidal rule, for ψ without kinks; panels and their nodes.
-_POINTS, _PANELS, _ORDER = 73, 6, 16
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the rules and of the series.
+
+    Parameters
+    ----------
+    reach : float
+        In deviations; the Gaussian tail beyond is 2e-19.
+    points : int
+        Of the trapezoidal rule, for ψ without kinks.
+    panels : int
+        For ψ with kinks.
+    order : int
+        Nodes of a panel.
+    far : float
+        Reach of the coefficients of the series.
+    orders : int
+        Their number.
+    last : int
+        The last ones, that show whether the series has ended.
+    left : float
+        What they may be, relative to √(⟨ψ²⟩⟨ψ²⟩).
+    block : int
+        Nodes of one block of pairs at most.
+    """
+
+    reach: float = 9.0
+    points: int = 73
+    panels: int = 6
+    order: int = 16
+    far: float = 13.0
+    orders: int = 128
+    last: int = 16
+    left: float = 2e-14
+    block: int = 1 << 21
+
+
+_SETTINGS = _Settings()
 # Distances from where a kink of the inner variable is crossed, in its width.
 _GRADED = np.array([-9.0, -3.0, -1.0, 0.0, 1.0, 3.0, 9.0])
-# Of the series: reach of the coefficients, their number, the last ones that show whether it has
-# ended, and what they may be, relative to √(⟨ψ²⟩⟨ψ²⟩).
-_FAR, _ORDERS, _LAST, _REST = 13.0, 128, 16, 2e-14
-# Most nodes of one block of pairs.
-_BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +112,7 @@ class FeatureAverages:
         series, left = _summed(f, neurons, c)
         i, j = np.triu_indices(inputs, 1)
         size = np.sqrt(np.diagonal(gram))
-        open_ = left[i, j] > _REST * size[i] * size[j]
+        open_ = left[i, j] > _SETTINGS.left * size[i] * size[j]
         gram[i, j] = gram[j, i] = series[i, j]
         i, j = i[open_], j[open_]
         if len(i):
@@ -97,12 +127,12 @@ class FeatureAverages:
         """f_n, (orders, u, P)."""
         centre = means[..., None]
         scale = np.broadcast_to(spread, means.shape)[..., None]
-        xi, widths = self._nodes(_standard(self._kinks - centre, scale), _FAR, finer=2)
+        xi, widths = self._nodes(_standard(self._kinks - centre, scale), _SETTINGS.far, finer=2)
         values = self.psi(centre + scale * xi) * (widths * _density(xi))
         # h_n of the nodes, which are the same for all where ψ has no kinks.
         before, now = np.zeros_like(xi), np.ones_like(xi)
-        coefficients = np.empty((_ORDERS, *means.shape))
-        for n in range(_ORDERS):
+        coefficients = np.empty((_SETTINGS.orders, *means.shape))
+        for n in range(_SETTINGS.orders):
             coefficients[n] = values @ now if now.ndim == 1 else (values * now).sum(axis=-1)
             before, now = now, (xi * now - np.sqrt(n) * before) / np.sqrt(n + 1)
         return coefficients
@@ -133,9 +163,13 @@ class FeatureAverages:
 
     def of_pairs(self, law: np.ndarray) -> np.ndarray:
         """⟨ψ(x)ψ(y)⟩, (n,), of pairs given by their means, variances and covariance, (5, n)."""
-        panels = _PANELS * self.parts + len(self._kinks) * np.array([1, 1 + len(_GRADED)])
-        nodes = np.prod(panels * _ORDER) if len(self._kinks) else (_POINTS * self.parts) ** 2
-        size = max(1, int(_BLOCK // nodes))
+        panels = _SETTINGS.panels * self.parts + len(self._kinks) * np.array([1, 1 + len(_GRADED)])
+        nodes = (
+            np.prod(panels * _SETTINGS.order)
+            if len(self._kinks)
+            else (_SETTINGS.points * self.parts) ** 2
+        )
+        size = max(1, int(_SETTINGS.block // nodes))
         blocks = range(0, law.shape[1], size)
         return np.concatenate([self._block(law[:, start : start + size]) for start in blocks])
 
@@ -160,16 +194,16 @@ class FeatureAverages:
         return (outer * self.psi(a[:, None] + s[:, None] * xi) * conditional).sum(axis=-1)
 
     def _nodes(
-        self, cuts: np.ndarray, reach: float = _REACH, finer: int = 1
+        self, cuts: np.ndarray, reach: float = _SETTINGS.reach, finer: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Nodes and weights (..., m) of panels with more cuts (..., k); (m,) without kinks."""
         if not len(self._kinks):
-            nodes = np.linspace(-reach, reach, (_POINTS - 1) * self.parts * finer + 1)
+            nodes = np.linspace(-reach, reach, (_SETTINGS.points - 1) * self.parts * finer + 1)
             return nodes, np.full(len(nodes), nodes[1] - nodes[0])
-        base = np.linspace(-reach, reach, _PANELS * self.parts * finer + 1)
+        base = np.linspace(-reach, reach, _SETTINGS.panels * self.parts * finer + 1)
         even = np.broadcast_to(base, (*cuts.shape[:-1], len(base)))
         edges = np.sort(np.concatenate([even, np.clip(cuts, -reach, reach)], axis=-1), axis=-1)
-        x, w = np.polynomial.legendre.leggauss(_ORDER)
+        x, w = np.polynomial.legendre.leggauss(_SETTINGS.order)
         half = np.diff(edges)[..., None] / 2
         nodes = edges[..., :-1, None] + half * (1 + x)
         flat = (*edges.shape[:-1], -1)
@@ -180,9 +214,9 @@ def _summed(f: np.ndarray, neurons: Neurons, c: np.ndarray) -> tuple[np.ndarray,
     """Σ_n f_n f_n cⁿ, (P, P), and a bound of what is left behind the last of them."""
     products = neurons.across(f, f)
     powers = c ** np.arange(len(f))[:, None, None]
-    sizes = np.abs(products[-_LAST:] * powers[-_LAST:]).sum(axis=0)
+    sizes = np.abs(products[-_SETTINGS.last :] * powers[-_SETTINGS.last :]).sum(axis=0)
     with np.errstate(divide="ignore"):
-        left = sizes / np.minimum(_LAST * (1 - np.abs(c)), 1.0)
+        left = sizes / np.minimum(_SETTINGS.last * (1 - np.abs(c)), 1.0)
     return (products * powers).sum(axis=0), left
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.compiling.translation import call
+from fieldtheory.compiling.numeric_functions import call
 from fieldtheory.precision import enclosures
 from fieldtheory.precision.arithmetic import Arithmetic
 from fieldtheory.precision.balls import arb, constant, real_functions

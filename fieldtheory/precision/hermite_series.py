@@ -20,12 +20,36 @@ from fieldtheory.averages import precise_rules as rules
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.theory.elementary_averages import X
 
-# Orders of the series that are tried, and after how many the remainder is looked at.
-_ORDERS, _RATIO, _EVERY = (256, 2048, 16384), 8, 16
-# Digits beyond those asked for, and those of the rules that have to agree.
-_GUARD, _SLACK = 8, 4
-# Variances of F relative to ⟨F⟩² that take more digits.
-_SMALL = 1e-4
+
+@dataclass(frozen=True)
+class SeriesSettings:
+    """Numbers that decide how many orders a series has.
+
+    Parameters
+    ----------
+    orders : tuple
+        Orders that are tried.
+    ratio : int
+        Of two of them.
+    every : int
+        After so many the remainder is looked at.
+    guard : int
+        Digits beyond those asked for.
+    slack : int
+        Digits by which rules that have to agree may differ.
+    small : float
+        Variances of F relative to ⟨F⟩² that take more digits.
+    """
+
+    orders: tuple[int, ...] = (256, 2048, 16384)
+    ratio: int = 8
+    every: int = 16
+    guard: int = 8
+    slack: int = 4
+    small: float = 1e-4
+
+
+_SERIES = SeriesSettings()
 
 
 @dataclass(frozen=True)
@@ -108,8 +132,8 @@ def sums_of_layers(
     [2.0, 0.0]
     """
     digits = mpmath.mp.dps
-    with mpmath.workdps(digits + _GUARD):
-        return _sums(_integrand(F), variances, chain, digits, most or _ORDERS[-1])
+    with mpmath.workdps(digits + _SERIES.guard):
+        return _sums(_integrand(F), variances, chain, digits, most or _SERIES.orders[-1])
 
 
 def _sums(
@@ -127,7 +151,7 @@ def _sums(
         last = max(1, variances.index(max(variances)))
         pair = slice(last - 1, last + 1)
         series, _ = _resolved(integrand, variances[pair], logs[pair, pair], attempts, least)
-        orders = int(series.orders[-1]) + 2 * _EVERY
+        orders = int(series.orders[-1]) + 2 * _SERIES.every
         attempts = [orders, *(most for most in attempts if most > orders)]
     series, remainders = _resolved(integrand, variances, logs, attempts, least)
     _require_agreement(integrand, variances, series, digits)
@@ -153,7 +177,7 @@ def _resolved(
         )
         remainders = left(series.orders[-1], series.remainders)
         # Remainders fall off no faster than as a power of the orders.
-        if remainders.max() <= least or remainders.max() * _RATIO > least:
+        if remainders.max() <= least or remainders.max() * _SERIES.ratio > least:
             break
     return series, remainders
 
@@ -168,10 +192,10 @@ def _integrand(F: sp.Expr) -> _Integrand:
 def _attempts(logs: np.ndarray, digits: int, has_kinks: bool) -> list[int]:
     """Numbers of orders to try; with kinks all that the correlations ask for."""
     with np.errstate(divide="ignore"):
-        needed = np.ceil((digits + _GUARD) * np.log(10) / -logs) + 2
+        needed = np.ceil((digits + _SERIES.guard) * np.log(10) / -logs) + 2
     if has_kinks:
-        return [int(needed[needed <= _ORDERS[-1]].max())]
-    return [min(order, int(min(needed.max(), _ORDERS[-1]))) for order in _ORDERS]
+        return [int(needed[needed <= _SERIES.orders[-1]].max())]
+    return [min(order, int(min(needed.max(), _SERIES.orders[-1]))) for order in _SERIES.orders]
 
 
 def coefficients(
@@ -202,7 +226,7 @@ def _on_shared_nodes(
 ) -> Coefficients:
     digits = mpmath.mp.dps
     reach = rules.reach_of(2 * digits, level, integrand.start / min(roots))
-    high, bits = rules.hermite_bits(digits, reach), int(3.33 * (digits + _GUARD))
+    high, bits = rules.hermite_bits(digits, reach), int(3.33 * (digits + _SERIES.guard))
     cuts = rules.panel_ends([k / roots[0] for k in integrand.kinks], min(1, 1 / max(roots)), reach)
     rule = rules.composite(cuts, rules.rule_order(digits, level) + isqrt(most))
     stride = 2 if integrand.is_even else 1
@@ -223,7 +247,7 @@ def _on_shared_nodes(
             continue
         rows.append((weighted @ (current >> (high - bits))) >> bits)
         remainders = remainders - (rows[-1] ** 2 >> bits)
-        if len(rows) % _EVERY == 0 and enough(n, _fractions(remainders, bits)):
+        if len(rows) % _SERIES.every == 0 and enough(n, _fractions(remainders, bits)):
             break
     orders = stride * np.arange(1, len(rows) + 1)
     own = [own for own, _ in parts]
@@ -245,7 +269,7 @@ def _centred(
             mean = mpmath.fdot(weights, values) / mpmath.fsum(weights)
             values = [value - mean for value in values]
             own = mpmath.fsum(w * v * v for w, v in zip(weights, values, strict=True))
-        if extra or not own < _SMALL * mean**2:
+        if extra or not own < _SERIES.small * mean**2:
             break
         extra = int(mpmath.log10(mean**2 / own)) if own else mpmath.mp.dps
     scale = mpmath.sqrt(own) or mpmath.mpf(1)
@@ -261,7 +285,7 @@ def _require_agreement(
         integrand, [variances[i] for i in chosen], int(series.orders[-1]), 0, lambda *of: False
     )
     change = abs(fewer.values - series.values[chosen]).max() / (1 << series.bits)
-    if change > 10.0 ** (_SLACK - digits):
+    if change > 10.0 ** (_SERIES.slack - digits):
         raise PrecisionError(
             f"Hermite coefficients of φ² change by {float(change):.1g} from one rule to the next"
         )

@@ -9,40 +9,30 @@ one analytic function are merged, so that kinks that cancel, as in sign(h)², ar
 from __future__ import annotations
 
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from itertools import pairwise
 from typing import Any
 
 import mpmath
-import numpy as np
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, Max, Min, Piecewise, sign
 from sympy.core.function import AppliedUndef
 
+from fieldtheory.averages.integrands.roots import (
+    DIGITS,
+    EQUAL,
+    MOST,
+    is_rounded,
+    roots_between,
+    union,
+    value_of,
+)
+
 SWITCHING = (Abs, Max, Min, sign, Heaviside, Piecewise)
-# Digits of breakpoints without a closed form, and those that they are computed with.
-_DIGITS, _WORKING = 40, 60
-# Breakpoints closer than this, and values relative to their terms smaller than this, are equal.
-_EQUAL = mpmath.mpf(10) ** -32
-# Where sign changes are looked for: evenly up to 12, by 4 % up to 1e6, down to 1e-8; off round
-# numbers. More breakpoints than this count as infinitely many.
-_HALF = np.concatenate([np.geomspace(1e-8, 0.0127, 300), np.arange(0.0227, 12, 0.0101)])
-_HALF = np.concatenate([_HALF, np.geomspace(12.003, 1.0003e6, 290)])
-_GRID = np.concatenate([-_HALF[::-1], _HALF])
-_MOST = 64
 # Where two pieces are compared, in units of the distance from their common end.
 _APART = tuple(sp.Rational(n, 64) for n in (19, -23, 71, -83, 5, -7))
-_INVERSES: dict[type, Callable] = {
-    sp.exp: sp.log,
-    sp.log: sp.exp,
-    sp.tanh: sp.atanh,
-    sp.sinh: sp.asinh,
-    sp.asinh: sp.sinh,
-    sp.atan: sp.tan,
-    sp.erf: sp.erfinv,
-}
 
 
 @dataclass(frozen=True)
@@ -76,7 +66,7 @@ class Pieces:
     def as_written(self) -> bool:
         """Whether parts of the expression switch at breakpoints alone, all of them exact."""
         points = set(self.points)
-        return points.issuperset(self.switching) and not any(map(_is_rounded, points))
+        return points.issuperset(self.switching) and not any(map(is_rounded, points))
 
     @property
     def slope(self) -> sp.Expr:
@@ -86,12 +76,12 @@ class Pieces:
 
     def at(self, place: Any) -> sp.Expr:
         """The branch around a point that is no breakpoint."""
-        return self.branches[bisect([_value(p) for p in self.points], _value(place))]
+        return self.branches[bisect([value_of(p) for p in self.points], value_of(place))]
 
     def around(self, place: Any) -> tuple[sp.Expr, sp.Expr]:
         """The branches just below and just above a point."""
-        values = [_value(point) for point in self.points]
-        return tuple(self.branches[find(values, _value(place))] for find in (bisect_left, bisect))
+        values = [value_of(point) for point in self.points]
+        return tuple(self.branches[find(values, value_of(place))] for find in (bisect_left, bisect))
 
     @cached_property
     def jumps(self) -> tuple[sp.Expr, ...]:
@@ -135,12 +125,12 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     inner += [pieces_of(relation.lhs - relation.rhs, variable) for relation in compared]
     points: list[sp.Expr] = []
     branches: list[sp.Expr] = []
-    common = _union(point for part in inner for point in part.points)
+    common = union(point for part in inner for point in part.points)
     switching = {point for part in inner for point in part.switching}
     for low, high in pairwise([None, *common, None]):
         smooth = [part.at(_between(low, high)) for part in inner]
         switches = _switches(expression, smooth, variable)
-        roots = _union(root for s in switches for root in _roots(s, variable, low, high))
+        roots = union(root for s in switches for root in roots_between(s, variable, low, high))
         for start, end in pairwise([low, *roots, high]):
             branch = _branch(expression, compared, smooth, variable, _between(start, end))
             if branches and _same(branches[-1], branch, variable, start):
@@ -148,9 +138,9 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
             else:
                 points += [] if start is None else [start]
                 branches.append(branch)
-    if len(points) > _MOST:
+    if len(points) > MOST:
         raise ValueError(
-            f"cannot locate the kinks of {expression} in {variable}: there are more than {_MOST}"
+            f"cannot locate the kinks of {expression} in {variable}: there are more than {MOST}"
         )
     # The smaller ones of several arguments of max may cross where the maximum does not change.
     switching.update(points)
@@ -255,39 +245,9 @@ def _sign(function: sp.Expr, variable: sp.Symbol, place: sp.Expr) -> int:
     value = function.subs(variable, place)
     if not value.is_Rational:
         value = value.evalf(15, maxn=800)
-        if not (value.is_Float and abs(value) > _EQUAL**12):
+        if not (value.is_Float and abs(value) > EQUAL**12):
             return 0
     return int(sp.sign(value))
-
-
-def _value(point: Any) -> Any:
-    """A real number with the working digits."""
-    return _number(sp.sympify(point))
-
-
-@lru_cache(maxsize=4096)
-def _number(point: sp.Expr) -> Any:
-    with mpmath.workdps(_WORKING):
-        return mpmath.mpmathify(point.evalf(_WORKING))
-
-
-def _close(a: Any, b: Any) -> bool:
-    return abs(a - b) <= _EQUAL * max(abs(a), abs(b), 1)
-
-
-def _is_rounded(point: sp.Expr) -> bool:
-    return bool(point.is_Rational and point.q > 10 ** (_DIGITS // 2))
-
-
-def _union(points: Iterable[sp.Expr]) -> list[sp.Expr]:
-    """Numbers sorted, of equal ones the simplest."""
-    distinct: list[sp.Expr] = []
-    for point in sorted(set(points), key=_value):
-        if distinct and _close(_value(distinct[-1]), _value(point)):
-            distinct[-1] = min(distinct[-1], point, key=lambda p: (_is_rounded(p), p.count_ops()))
-        else:
-            distinct.append(point)
-    return distinct
 
 
 def _between(low: sp.Expr | None, high: sp.Expr | None) -> sp.Expr:
@@ -297,9 +257,9 @@ def _between(low: sp.Expr | None, high: sp.Expr | None) -> sp.Expr:
     if high is None:
         return sp.Rational(float(low)) + 1
     middle = sp.Rational((float(low) + float(high)) / 2)
-    if _value(low) < _value(middle) < _value(high):
+    if value_of(low) < value_of(middle) < value_of(high):
         return middle
-    return sp.Rational(str((_value(low) + _value(high)) / 2))
+    return sp.Rational(str((value_of(low) + value_of(high)) / 2))
 
 
 def _same(a: sp.Expr, b: sp.Expr, variable: sp.Symbol, point: sp.Expr) -> bool:
@@ -312,7 +272,7 @@ def _same(a: sp.Expr, b: sp.Expr, variable: sp.Symbol, point: sp.Expr) -> bool:
     scale = max(1, abs(sp.Rational(float(point))))
     for offset in _APART:
         place = sp.Rational(float(point)) + offset * scale
-        values = [f.subs(variable, place).evalf(_DIGITS) for f in (a, b)]
+        values = [f.subs(variable, place).evalf(DIGITS) for f in (a, b)]
         if not all(value.is_Float or value.is_Rational for value in values):
             return difference.expand() == 0
         if not _equal(*values):
@@ -324,156 +284,13 @@ def _equal(a: sp.Expr, b: sp.Expr, size: float = 1e-20) -> bool:
     """Whether two numbers, of at least this size, are equal up to rounding of 40 digits."""
     if a == b:
         return True
-    values = [x.evalf(_DIGITS, maxn=400) for x in (a, b)]
+    values = [x.evalf(DIGITS, maxn=400) for x in (a, b)]
     if not all(value.is_Float or value.is_Rational for value in values):
         return False
     one, other = (mpmath.mpmathify(value) for value in values)
-    return abs(one - other) <= _EQUAL * max(abs(one), abs(other), size)
+    return abs(one - other) <= EQUAL * max(abs(one), abs(other), size)
 
 
 def _limit(function: sp.Expr, variable: sp.Symbol, point: sp.Expr) -> sp.Expr:
     value = function.subs(variable, point)
     return sp.limit(function, variable, point) if value.has(sp.nan, sp.zoo) else value
-
-
-def _roots(
-    function: sp.Expr, variable: sp.Symbol, low: sp.Expr | None, high: sp.Expr | None
-) -> list[sp.Expr]:
-    """Points between two others where a smooth function changes its sign."""
-    start = -mpmath.inf if low is None else _value(low)
-    end = mpmath.inf if high is None else _value(high)
-    roots = _union(_all_roots(function, variable, low, high))
-    return [
-        root
-        for root in roots
-        if start < _value(root) < end
-        and not (low is not None and _close(start, _value(root)))
-        and not (high is not None and _close(end, _value(root)))
-    ]
-
-
-@lru_cache(maxsize=1024)
-def _all_roots(
-    function: sp.Expr, variable: sp.Symbol, low: sp.Expr | None, high: sp.Expr | None
-) -> tuple[sp.Expr, ...]:
-    """Real roots at which a function changes its sign, all those between two points among them."""
-    if function.is_Mul or (function.is_Pow and function.exp.is_Integer and function.exp > 0):
-        factors = function.args if function.is_Mul else [function.base]
-        factors = [factor for factor in factors if factor.has(variable)]
-        return tuple(_union(root for f in factors for root in _all_roots(f, variable, low, high)))
-    if function.is_polynomial(variable):
-        return tuple(_union(_polynomial_roots(sp.Poly(function, variable))))
-    numerator = sp.fraction(sp.together(function))[0]
-    if numerator != function and numerator.is_polynomial(variable):
-        return _all_roots(numerator, variable, low, high)
-    exact = _inverted(function, variable)
-    return tuple(_nearest(exact, root) for root in _sign_changes(function, variable, low, high))
-
-
-def _polynomial_roots(polynomial: sp.Poly) -> list[sp.Expr]:
-    try:
-        roots = polynomial.real_roots()
-    except NotImplementedError:
-        # Coefficients with roots, or rounded ones.
-        (x,) = polynomial.gens
-        if polynomial.degree() == 1:
-            b, a = (polynomial.coeff_monomial(x**n) for n in (0, 1))
-            return [normal(-b / a)]
-        if polynomial.degree() == 2:
-            roots = [r for r in sp.roots(polynomial) if r.is_real]
-        else:
-            return list(_sign_changes(polynomial.as_expr(), x))
-    return [normal(root) for root in roots]
-
-
-def normal(point: sp.Expr) -> sp.Expr:
-    """A real algebraic number in one form, so that equal ones are one expression."""
-    if point.is_Rational:
-        return point
-    if point.has(sp.CRootOf):
-        return sp.Rational(str(point.evalf(_DIGITS)))
-    return sp.expand(sp.radsimp(point))
-
-
-def _nearest(exact: list[sp.Expr], root: sp.Rational) -> sp.Expr:
-    """The exact number that equals a rounded one, if there is one."""
-    simple = sp.Rational(float(root)).limit_denominator(1000)
-    return next((point for point in (simple, *exact) if _close(_value(point), _value(root))), root)
-
-
-def _inverted(function: sp.Expr, variable: sp.Symbol) -> list[sp.Expr]:
-    """Candidates for the roots of c + a f(b + … g(h)) by inverse functions."""
-    values = [sp.S.Zero]
-    while function != variable:
-        constant, inner = function.as_independent(variable, as_Add=True)
-        factor, inner = inner.as_independent(variable, as_Add=False)
-        values = [(value - constant) / factor for value in values]
-        if inner.is_Pow and inner.exp.is_Rational:
-            roots = [value ** (1 / inner.exp) for value in values if value.is_nonnegative]
-            values = [side * root for root in roots for side in (1, -1)]
-            function = inner.base
-        elif type(inner) in _INVERSES:
-            values = [_INVERSES[type(inner)](value) for value in values]
-            function = inner.args[0]
-        elif inner == variable:
-            function = inner
-        else:
-            return []
-    return [normal(value) for value in values if value.is_number and value.is_real]
-
-
-def _sign_changes(
-    function: sp.Expr,
-    variable: sp.Symbol,
-    low: sp.Expr | None = None,
-    high: sp.Expr | None = None,
-) -> tuple[sp.Expr, ...]:
-    """Roots between two points, in 1e-8 <= |h| <= 1e6 and at 0, by bracketing; of 40 digits.
-
-    The function may have poles elsewhere: a piece is evaluated where it holds alone.
-    """
-    compiled = sp.lambdify([variable], function, ["scipy", "numpy"])
-    precise = sp.lambdify([variable], function, "mpmath")
-    ends = [-np.inf if low is None else float(low), np.inf if high is None else float(high)]
-    inner = _GRID[(_GRID > ends[0]) & (_GRID < ends[1])]
-    grid = np.sort(np.concatenate([inner, [end for end in ends if np.isfinite(end)]]))
-    with np.errstate(all="ignore"):
-        values = np.broadcast_to(np.asarray(compiled(grid), dtype=float), grid.shape)
-    signs = np.where(np.isfinite(values), np.sign(values), 0.0)
-    nonzero = np.flatnonzero(signs)
-    if np.count_nonzero(np.diff(signs[nonzero])) > 2 * _MOST:
-        raise _too_many(function)
-    roots = []
-    with mpmath.workdps(_WORKING):
-        for i, j in pairwise(nonzero):
-            if signs[i] == signs[j]:
-                continue
-            root = _bisected(precise, mpmath.mpf(grid[i]), mpmath.mpf(grid[j]))
-            if root is not None:
-                roots.append(sp.Rational(str(mpmath.nstr(root, _DIGITS))))
-            if len(roots) > _MOST:
-                raise _too_many(function)
-    return tuple(roots)
-
-
-def _too_many(function: sp.Expr) -> ValueError:
-    return ValueError(
-        f"cannot locate the kinks where {function} vanishes: there are more than {_MOST}"
-    )
-
-
-def _bisected(precise: Callable, low: Any, high: Any) -> Any:
-    """The root between two numbers, None where rounding alone changes the sign."""
-    below, above = (mpmath.sign(precise(end)) for end in (low, high))
-    if below * above >= 0:
-        return None
-    if low < 0 < high and precise(mpmath.mpf(0)) == 0:
-        return mpmath.mpf(0)
-    return mpmath.findroot(
-        precise,
-        (low, high),
-        solver="anderson",
-        tol=mpmath.mpf(10) ** -100,
-        maxsteps=400,
-        verify=False,
-    )

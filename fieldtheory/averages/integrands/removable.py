@@ -7,6 +7,7 @@ the place of the quotient, its coefficients by Cauchy's integral over a circle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,15 +17,41 @@ from numpy.polynomial import polynomial
 
 from fieldtheory.averages.integrands.breakpoints import has_steps
 
-# Points on the circle, coefficients, and the part of its radius within which the series is used.
-_POINTS, _TERMS, _WITHIN = 64, 40, 0.5
-_RADII = tuple(0.5**k for k in range(12))
-# Coefficients below this part of the largest value on the circle are rounding; derivatives of steep
-# functions, quotients of high powers, have more of it on small circles.
-_ROUNDING, _STEEP = 2e-15, 2e-14
+
+@dataclass(frozen=True)
+class CircleSettings:
+    """Numbers that decide where a Taylor series is used.
+
+    Parameters
+    ----------
+    points : int
+        On the circle.
+    terms : int
+        Coefficients.
+    within : float
+        Part of the radius within which the series is used.
+    radii : int
+        Radii that are tried, each half the one before.
+    rounding : float
+        Coefficients below this part of the largest value on the circle are rounding.
+    steep : float
+        The same of steep functions, quotients of high powers, on small circles.
+    allowed : float
+        Difference from the function at the end of the range.
+    """
+
+    points: int = 64
+    terms: int = 40
+    within: float = 0.5
+    radii: int = 12
+    rounding: float = 2e-15
+    steep: float = 2e-14
+    allowed: float = 1e-11
+
+
+_CIRCLE = CircleSettings()
 # Of what the circle gives, the part that must be rounding: the highest powers, positive ones.
 _LAST = slice(40, 60)
-_ALLOWED = 1e-11
 
 
 def has_quotient(F: sp.Expr, variable: sp.Expr) -> bool:
@@ -93,7 +120,7 @@ def _continued_at(
         arrays = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (h, *others)))
         with np.errstate(all="ignore"):
             values = np.array(np.broadcast_to(function(*arrays), arrays[0].shape), dtype=float)
-        near = np.abs(arrays[0]) <= _WITHIN * radius
+        near = np.abs(arrays[0]) <= _CIRCLE.within * radius
         if near.any():
             x, *parameters = (array[near] for array in arrays)
             values[near] = _series(on_circle, radius, x, parameters)
@@ -120,13 +147,13 @@ def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Calla
         return None
     roots, powers = _circle(radius)
     coefficients = (on_circle(roots) @ powers).real[order:]
-    smallest = _ROUNDING * np.abs(coefficients).max()
+    smallest = _CIRCLE.rounding * np.abs(coefficients).max()
     coefficients = np.where(np.abs(coefficients) < smallest, 0.0, coefficients)
 
     def everywhere(h: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
             values = np.array(function(h), dtype=float)
-        near = np.abs(h) <= _WITHIN * radius
+        near = np.abs(h) <= _CIRCLE.within * radius
         if np.any(near):
             z = np.asarray(h)[near] / radius
             values[near] = polynomial.polyval(z, coefficients) * z**order
@@ -140,10 +167,10 @@ def _series(on_circle: Callable, radius: float, x: np.ndarray, others: Sequence)
     with np.errstate(all="ignore"):
         # One row for each point, or one for all where nothing but the first variable enters.
         values = on_circle(roots, *(other[:, None] for other in others))
-    values = np.broadcast_to(values, (len(x) if others else 1, _POINTS))
+    values = np.broadcast_to(values, (len(x) if others else 1, _CIRCLE.points))
     coefficients = (values @ powers).real
     largest = np.abs(values).max(axis=1, keepdims=True)
-    coefficients = np.where(np.abs(coefficients) < _ROUNDING * largest, 0.0, coefficients)
+    coefficients = np.where(np.abs(coefficients) < _CIRCLE.rounding * largest, 0.0, coefficients)
     total = np.zeros(len(x))
     for column in coefficients.T[::-1]:
         total = total * (x / radius) + column
@@ -153,26 +180,26 @@ def _series(on_circle: Callable, radius: float, x: np.ndarray, others: Sequence)
 @lru_cache(maxsize=16)
 def _circle(radius: float) -> tuple[np.ndarray, np.ndarray]:
     """Points on the circle, and what gives the coefficients of powers of h/radius."""
-    units = np.exp(2j * np.pi * (np.arange(_POINTS) + 0.5) / _POINTS)
-    return radius * units, units[:, None] ** -np.arange(_TERMS) / _POINTS
+    units = np.exp(2j * np.pi * (np.arange(_CIRCLE.points) + 0.5) / _CIRCLE.points)
+    return radius * units, units[:, None] ** -np.arange(_CIRCLE.terms) / _CIRCLE.points
 
 
 def _radius(function: Callable, on_circle: Callable, others: int) -> float | None:
     """The largest radius whose disk holds no singularity, None for a pole at zero."""
     ones = [np.ones(2)] * others
-    for radius in _RADII:
+    for radius in 0.5 ** np.arange(_CIRCLE.radii):
         try:
             with np.errstate(all="ignore"):
                 values = on_circle(_circle(radius)[0], *(1.0 for _ in ones))
-                spectrum = np.abs(np.fft.fft(np.broadcast_to(values, _POINTS)))
+                spectrum = np.abs(np.fft.fft(np.broadcast_to(values, _CIRCLE.points)))
         except TypeError:
             # A function that has no complex arguments.
             return None
-        if not spectrum[_LAST].max() <= _STEEP * spectrum.max():
+        if not spectrum[_LAST].max() <= _CIRCLE.steep * spectrum.max():
             continue
-        x = _WITHIN * radius * np.array([1.0, -1.0])
+        x = _CIRCLE.within * radius * np.array([1.0, -1.0])
         with np.errstate(all="ignore"):
             expected, continued = function(x, *ones), _series(on_circle, radius, x, ones)
-        if (np.abs(continued - expected) <= _ALLOWED * np.abs(expected).max()).all():
+        if (np.abs(continued - expected) <= _CIRCLE.allowed * np.abs(expected).max()).all():
             return radius
     return None

@@ -12,7 +12,8 @@ from functools import lru_cache
 import sympy as sp
 from sympy import Abs, DiracDelta, Heaviside, sign
 
-from fieldtheory.averages.integrands.breakpoints import SWITCHING, has_steps, normal, pieces_of
+from fieldtheory.averages.integrands.breakpoints import SWITCHING, has_steps, pieces_of
+from fieldtheory.averages.integrands.roots import normal
 
 # Numbers below, of large denominators or irrational, are roundings of zero.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25

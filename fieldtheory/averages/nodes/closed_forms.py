@@ -6,14 +6,7 @@ Steps and their δ-functions, polynomials and exponentials are removed one after
 * exp(−hᵀQh + bᵀh) tilts the Gaussian to the covariance (K⁻¹ + 2Q)⁻¹ and shifts it;
 * a factor h_i becomes Σ_j K_ij ∂_j (Stein's lemma, the first-order companion of Price's theorem).
 
-What is left are products of error functions and signs of linear forms u, v with variances a, b
-and covariance c (J.-P. Cho and L. Saul 2009 for the steps; C. Williams 1998 for erf):
-
-    ⟨sgn u sgn v⟩ = (2/π) atan2(c, √(ab−c²))
-    ⟨erf u sgn v⟩ = (2/π) atan2(√2 c, √(b + 2(ab−c²)))
-    ⟨erf u erf v⟩ = (2/π) atan2(2c, √(1 + 2a + 2b + 4(ab−c²)))
-
-They are written with atan2 because asin loses half the digits where its argument approaches one.
+What is left are products of error functions and signs: `elementary_integrals`.
 """
 
 from __future__ import annotations
@@ -28,6 +21,17 @@ from sympy import DiracDelta, Heaviside, erf
 
 from fieldtheory.averages.integrands.exponentials import with_masks
 from fieldtheory.averages.integrands.steps import first_derivative, sift, step_form
+from fieldtheory.averages.nodes.elementary_integrals import (
+    Linear,
+    NoClosedForm,
+    count_erf,
+    covariance_of,
+    elementary,
+    has_shifted_pair,
+    has_shifted_products,
+    linear_form,
+    polynomial_of,
+)
 
 _MAX_TERMS = 400
 # Powers of variables whose means are fractions of the covariances have sums of thousands of terms.
@@ -56,18 +60,6 @@ class Conditional(NamedTuple):
 
     average: Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
     density: Callable[[sp.Expr, sp.Expr], sp.Expr]
-
-
-class _NoClosedForm(Exception):
-    """Raised inside the reductions when a term matches no rule."""
-
-
-class _Linear(NamedTuple):
-    """An error function or sign of the linear form Σ_i weights_i h_i + offset."""
-
-    kind: str
-    weights: tuple[sp.Expr, ...]
-    offset: sp.Expr
 
 
 def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Expr | None:
@@ -109,15 +101,17 @@ def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr
         return None
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
     oscillating, F = _split_oscillating(sp.expand(F), variables, K)
-    F = F.replace(sp.sin, lambda u: _sine(u)).replace(sp.cos, lambda u: _cosine(u))
+    i = sp.I
+    F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
+    F = F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2)
     F = sp.expand(F)
     # Terms with many error functions come first: they fail if any does.
-    terms = sorted(sp.Add.make_args(F), key=lambda term: -_count_erf(term))
-    if len(terms) > _MAX_TERMS or any(_has_shifted_products(term, variables) for term in terms):
+    terms = sorted(sp.Add.make_args(F), key=lambda term: -count_erf(term))
+    if len(terms) > _MAX_TERMS or any(has_shifted_products(term, variables) for term in terms):
         return None
     try:
         total = sp.Add(oscillating, *[_term(term, variables, K) for term in terms])
-    except _NoClosedForm:
+    except NoClosedForm:
         return None
     return _tidy(total)
 
@@ -129,7 +123,7 @@ def _split_oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.E
         constant, product = term.as_independent(*variables, as_Add=False)
         try:
             value += _times(constant, _oscillating(product, variables, K))
-        except _NoClosedForm:
+        except NoClosedForm:
             others.append(term)
     return value, sp.Add(*others)
 
@@ -140,8 +134,8 @@ def _oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     for factor in sp.Mul.make_args(F):
         base, power = factor.as_base_exp()
         if not isinstance(base, sp.sin | sp.cos) or not (power.is_Integer and power > 0):
-            raise _NoClosedForm
-        _, weights, offset = _linear_form(base, variables)
+            raise NoClosedForm
+        _, weights, offset = linear_form(base, variables)
         half = complex(0.5) if isinstance(base, sp.cos) else -0.5j
         for _ in range(int(power)):
             raised: dict[tuple[sp.Expr, ...], complex] = {}
@@ -152,10 +146,10 @@ def _oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
             terms = raised
     total = sp.S.Zero
     for (*k, w), c in terms.items():
-        form = _Linear("phase", tuple(k), w)
+        form = Linear("phase", tuple(k), w)
         # Powers of two, so that the coefficients are exact.
         factor = sp.Rational(c.real) * sp.cos(w) - sp.Rational(c.imag) * sp.sin(w)
-        total += factor * sp.exp(sp.expand(-_covariance(form, form, K) / 2))
+        total += factor * sp.exp(sp.expand(-covariance_of(form, form, K) / 2))
     return total
 
 
@@ -189,7 +183,7 @@ def without_deltas(
     smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
     try:
         values = [_condition(term, tuple(variables), K, conditional) for term in singular]
-    except _NoClosedForm:
+    except NoClosedForm:
         return None
     return smooth, sp.Add(*values)
 
@@ -238,38 +232,6 @@ def _fraction(expr: sp.Expr) -> sp.Expr | None:
     return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else None
 
 
-def _count_erf(term: sp.Expr) -> int:
-    powers = [factor.as_base_exp() for factor in sp.Mul.make_args(term)]
-    return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
-
-
-def _has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
-    """Whether three or more error functions, one not of a centred form, leave two to integrate.
-
-    Every derivative by parts removes one of them and shifts the others: no rule is left then, which
-    `_stein` and `_tilt` may take minutes to find.
-    """
-    if _count_erf(term) < 3:
-        return False
-    centre = dict.fromkeys(variables, 0)
-    return any(form.args[0].subs(centre) != 0 for form in term.atoms(erf))
-
-
-def _has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
-    """Whether two error functions or steps, one not of a centred form, are left about the means.
-
-    Where the polynomial that multiplies them is not zero there, its constant term leaves the pair
-    alone: `_product` has no rule, and the other terms may take minutes.
-    """
-    functions = (erf, Heaviside)
-    forms = [f for f in sp.Mul.make_args(product) if isinstance(f.as_base_exp()[0], functions)]
-    offsets = [f.as_base_exp()[0].args[0].subs(means) for f in forms]
-    steps = sum(isinstance(form, Heaviside) for form in forms)
-    if steps + _count_erf(product) < 2 or all(offset == 0 for offset in offsets):
-        return False
-    return bool((product / sp.Mul(*forms)).subs(means) != 0)
-
-
 def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
     """The product, distributed over the summands so that equal ones can cancel."""
     return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])
@@ -285,7 +247,7 @@ def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
         reduced = rule(F, variables, K)
         if reduced is not None:
             return _times(constant, reduced)
-    return _times(constant, _elementary(F, variables, K))
+    return _times(constant, elementary(F, variables, K))
 
 
 def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
@@ -307,12 +269,12 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
     delta = next((f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)), sp.S.One)
     inside = [i for i, v in enumerate(variables) if delta.has(v)]
     if len(inside) != 1:
-        raise _NoClosedForm
+        raise NoClosedForm
     (i,) = inside
     x, cofactor = variables[i], F / delta
     slope = sp.diff(delta.args[0], x)
     if slope.has(x):
-        raise _NoClosedForm
+        raise NoClosedForm
     if len(delta.args) > 1:
         return _by_parts(delta, slope, cofactor, i, variables, K, conditional)
     point = -delta.args[0].subs(x, 0) / slope
@@ -334,7 +296,7 @@ def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditio
         # Parallel variables: both sides of a step count, δ-functions that meet diverge.
         cofactor = cofactor.subs(dict.fromkeys(names, 0))
         if cofactor.has(DiracDelta, sp.nan, sp.zoo):
-            raise _NoClosedForm
+            raise NoClosedForm
         return _times(at_point, cofactor)
     return _times(at_point, conditional.average(cofactor, names, residual))
 
@@ -354,7 +316,7 @@ def _by_parts(
     """
     argument, order = delta.args
     if any(s.has(variables[i]) for s in cofactor.atoms(Heaviside, DiracDelta)):
-        raise _NoClosedForm
+        raise NoClosedForm
     lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
     total = _average_terms(
         sift(variables[i] * lower * cofactor, variables), variables, K, conditional
@@ -376,27 +338,27 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
     if not exponentials:
         return None
     exponent = sp.expand(sp.Add(*[f.args[0] for f in exponentials]))
-    polynomial = _polynomial(exponent, variables)
+    polynomial = polynomial_of(exponent, variables)
     if polynomial is None or polynomial.total_degree() > 2:
-        raise _NoClosedForm
+        raise NoClosedForm
     cofactor = F / sp.Mul(*exponentials)
     curvature = -sp.hessian(exponent, variables)
     at_zero = dict.fromkeys(variables, 0)
     slope = sp.Matrix([sp.diff(exponent, v).subs(at_zero) for v in variables])
     determinant, tilted = _tilted_covariance(K, curvature)
     if any(value.is_nonpositive for value in (determinant, *tilted.diagonal())):
-        raise _NoClosedForm
+        raise NoClosedForm
     shift = tilted * slope
     prefactor = sp.exp((slope.T * tilted * slope)[0] / 2) / sp.sqrt(determinant)
     if any(shift):
         if cofactor.has(Heaviside) and any(value.has(sp.I) for value in shift):
             # Steps are not analytic: no shift into the complex plane.
-            raise _NoClosedForm
-        powers = _polynomial(cofactor, variables)
+            raise NoClosedForm
+        powers = polynomial_of(cofactor, variables)
         if powers is not None and powers.total_degree() > _MAX_SHIFTED:
-            raise _NoClosedForm
-        if _has_shifted_pair(cofactor, dict(zip(variables, shift, strict=True))):
-            raise _NoClosedForm
+            raise NoClosedForm
+        if has_shifted_pair(cofactor, dict(zip(variables, shift, strict=True))):
+            raise NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         cofactor = cofactor.subs(means, simultaneous=True)
     return _times(prefactor, _sum(cofactor, variables, sp.ImmutableMatrix(tilted)))
@@ -423,7 +385,7 @@ def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
             continue
         degree = power.as_base_exp()[1]
         if not (degree.is_Integer and degree > 0):
-            raise _NoClosedForm
+            raise NoClosedForm
         if power == F:
             return sp.S.Zero if degree % 2 else sp.factorial2(degree - 1) * K[i, i] ** (degree / 2)
         cofactor = F / x
@@ -434,84 +396,3 @@ def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
                 total += _times(K[i, j], _sum(slope, variables, K))
         return total
     return None
-
-
-def _elementary(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
-    forms: list[_Linear] = []
-    for factor in sp.Mul.make_args(F):
-        base, power = factor.as_base_exp()
-        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
-            raise _NoClosedForm
-        repeats = int(power) if isinstance(base, erf) else 1
-        forms += [_linear_form(base, variables)] * repeats
-    return _product(forms, K)
-
-
-def _linear_form(function: sp.Expr, variables: tuple) -> _Linear:
-    argument = sp.expand(function.args[0])
-    polynomial = _polynomial(argument, variables)
-    if polynomial is None or polynomial.total_degree() != 1:
-        raise _NoClosedForm
-    weights = tuple(argument.coeff(v, 1) for v in variables)
-    offset = argument.subs(dict.fromkeys(variables, 0))
-    return _Linear("erf" if isinstance(function, erf) else "step", weights, offset)
-
-
-def _product(forms: list[_Linear], K: sp.Matrix) -> sp.Expr:
-    """⟨Π of error functions, signs and steps⟩; a step is half of one plus a sign."""
-    for index, form in enumerate(forms):
-        if form.kind == "step":
-            others = forms[:index] + forms[index + 1 :]
-            with_sign = _product([*others, form._replace(kind="sgn")], K)
-            return (_product(others, K) + with_sign) / 2
-    if not forms:
-        return sp.S.One
-    if len(forms) == 1:
-        return _single(forms[0], K)
-    if any(form.offset != 0 for form in forms):
-        raise _NoClosedForm
-    if len(forms) % 2:
-        return sp.S.Zero
-    if len(forms) > 2:
-        raise _NoClosedForm
-    u, v = forms
-    return _pair(u, v, K)
-
-
-def _single(form: _Linear, K: sp.Matrix) -> sp.Expr:
-    variance = _covariance(form, form, K)
-    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
-    return erf(form.offset / sp.sqrt(spread))
-
-
-def _pair(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
-    if u.kind == v.kind == "sgn" and u.weights == v.weights:
-        return sp.S.One
-    if v.kind == "erf":
-        u, v = v, u
-    a, b, c = _covariance(u, u, K), _covariance(v, v, K), _covariance(u, v, K)
-    minor = a * b - c**2 if not a == b == c else sp.S.Zero
-    if u.kind == v.kind == "erf":
-        angle = sp.atan2(2 * c, sp.sqrt(1 + 2 * a + 2 * b + 4 * minor))
-    elif u.kind == "erf":
-        angle = sp.atan2(sp.sqrt(2) * c, sp.sqrt(b + 2 * minor))
-    else:
-        angle = sp.atan2(c, sp.sqrt(minor))
-    return 2 / sp.pi * angle
-
-
-def _covariance(u: _Linear, v: _Linear, K: sp.Matrix) -> sp.Expr:
-    pairs = range(len(u.weights))
-    return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
-
-
-def _polynomial(expr: sp.Expr, variables: tuple) -> sp.Poly | None:
-    return sp.Poly(expr, *variables) if expr.is_polynomial(*variables) else None
-
-
-def _sine(u: sp.Expr) -> sp.Expr:
-    return (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I)
-
-
-def _cosine(u: sp.Expr) -> sp.Expr:
-    return (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2

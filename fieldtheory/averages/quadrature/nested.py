@@ -43,12 +43,12 @@ class NestedPanels:
     rtol : float
         Panels of v are halved until their errors are small relative to the integrals of the
         moduli, by this factor.
-    slopes : bool
-        Whether the last three are computed.
+    kinds : int
+        The first so many of the four are computed.
     """
 
-    def __init__(self, first: Function, second: Function, rtol: float, slopes: bool = True) -> None:
-        self.first, self.second, self.slopes = first, second, slopes
+    def __init__(self, first: Function, second: Function, rtol: float, kinds: int = 4) -> None:
+        self.first, self.second, self.kinds = first, second, kinds
         self.rtol = max(rtol, _FINEST)
 
     def __call__(
@@ -64,7 +64,7 @@ class NestedPanels:
 
         Returns
         -------
-        values, errors, sizes : ndarray, shape (4, m)
+        values, errors, sizes : ndarray, shape (kinds, m)
             The sizes are integrals of the moduli, without δ-functions.
         """
         roots = np.sqrt(np.array([a, b]))
@@ -74,8 +74,7 @@ class NestedPanels:
         x, y = ([root * alpha, root * beta, mean] for root, mean in zip(roots, means, strict=True))
         y[1] = -y[1]
         lines = np.stack([*x, *y])
-        averages = np.full((3, 4, len(a)), np.nan)
-        rows = slice(None if self.slopes else 1)
+        averages = np.empty((3, self.kinds, len(a)))
         # Averages are relative to √(⟨φ²⟩⟨ψ²⟩), and so is what lies beyond the end of the panels.
         extents = self.first.extent(roots[0]) ** 2 + self.second.extent(roots[1]) ** 2
         ends = np.maximum(END, np.sqrt(extents / 2))
@@ -84,9 +83,9 @@ class NestedPanels:
         for each in np.unique(power):
             some = power == each
             end = float(ends[some].max())
-            averages[:, rows, some] = self._over_v(lines[:, some], end * 2.0**each, end)
-        if self.slopes and (len(self.first.jumping) or len(self.second.jumping)):
-            averages[0, 1:] += self.of_jumps(a, b, gap, means)
+            averages[..., some] = self._over_v(lines[:, some], end * 2.0**each, end)
+        if self.kinds > 1 and (len(self.first.jumping) or len(self.second.jumping)):
+            averages[0, 1:] += self.of_jumps(a, b, gap, means)[: self.kinds - 1]
         return averages[0], averages[1], averages[2]
 
     def _over_v(self, lines: np.ndarray, reach: float, end: float) -> np.ndarray:
@@ -98,7 +97,7 @@ class NestedPanels:
                 f"than {SETTINGS.nested_panels} panels are needed to resolve a function up to "
                 f"{reach:.3g}"
             )
-        count, kinds = lines.shape[1], 4 if self.slopes else 1
+        count, kinds = lines.shape[1], self.kinds
         total = np.zeros((3, kinds, count))
         single = np.nonzero(lines[1] == 0)[0]
         if len(single):
@@ -121,7 +120,7 @@ class NestedPanels:
             low, high, which = low[~done], high[~done], np.tile(which[~done], 2)
             middle = (low + high) / 2
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-        if self.slopes and self.first is self.second:
+        if kinds > 2 and self.first is self.second:
             # Of equal variances −v exchanges x and y, so that half of the v-axis gives their mean.
             equal = even & (lines[0] == lines[3])
             total[:, 2:, equal] = total[:, 2:, equal].mean(axis=1, keepdims=True)
@@ -166,9 +165,9 @@ class NestedPanels:
         weight = np.exp(-0.5 * u**2) * DENSITY
         f, g = self.first(x) - means[0][line, None], self.second(y) - means[1][line, None]
         rows = [f * g]
-        if self.slopes:
+        if self.kinds > 1:
             df, dg = self.first.slope(x), self.second.slope(y)
-            rows += [df * dg, x * df * g, f * y * dg]
+            rows += [df * dg, *((x * df * g, f * y * dg) if self.kinds > 2 else ())]
         sums = np.stack([summed(row * weight, half) for row in rows])
         starts = np.searchsorted(line, np.arange(len(v)))
         values, tails = (np.add.reduceat(sums[:, i], starts, axis=1) for i in (0, 1))

@@ -11,7 +11,7 @@ so that kinks and jumps of φ need no δ-functions.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import sqrt
 
 import numpy as np
@@ -43,7 +43,7 @@ _ROUNDING = 1e-14
 # Errors, relative to √⟨φ²⟩, up to which the panels of the widest signal serve a table.
 _SHARED = 1e-14
 # Factor by which ⟨φ²⟩ varies at most in a table: beyond it φ is in the tail of the Gaussian alone.
-_VARIES = 1e4
+VARIES = 1e4
 
 
 def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
@@ -172,7 +172,7 @@ class Coefficients:
             if (errors[:, 0] > _SHARED * np.sqrt(table[:, -1])).any():
                 pairs = [integrated(self.function, each, self.order) for each in K]
                 table, errors = (np.array(each) for each in zip(*pairs, strict=True))
-            varies = table[:, -1].max() > _VARIES * table[:, -1].min()
+            varies = table[:, -1].max() > VARIES * table[:, -1].min()
             tail = np.abs(transform(self._count)[-2:] @ table).max(axis=0)
             error = errors.max(axis=0)
             error[:-1] += tail[:-1].max()
@@ -199,6 +199,10 @@ class Coefficients:
             slopes += (density * hermite_polynomials(z, self.order - 1)).T
         scale = np.sqrt(K[:, None] / np.arange(1, self.order + 1))
         values[some, 1:-1], errors[some, 1:-1] = scale * slopes, scale * missed
+
+
+# Tables that are kept, of functions and orders.
+coefficients_of = lru_cache(maxsize=256)(Coefficients)
 
 
 def _is_steady(values: np.ndarray) -> np.ndarray:

@@ -15,6 +15,8 @@ and E are in the Gaussians alone.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
-from fieldtheory.averages.quadrature.one_variable import integrated_together
+from fieldtheory.averages.quadrature.one_variable import VARIES, integrated_together
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     END,
@@ -34,18 +36,62 @@ from fieldtheory.averages.quadrature.panels import (
 )
 from fieldtheory.averages.settings import SETTINGS
 
-# Nodes of a cell in ln P and ln E and its relative errors, for all digits and for few, and by how
-# many factors of two these vary in it.
-_NODES, _ERRORS, _OCTAVES = (28, 9), (1e-12, 1e-4), 3
-# Ranges of cells in κ, relative to √(E/P), and nodes in them, for all digits and for few.
-_RANGES, _WIDEST = np.array([0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0]), 0.9
-_IN_RANGE = (1, 5, 6, 9, 14, 18), (1, 3, 3, 4, 6, 9)
-# Tables cover variances between these and 1 − |c| down to this.
-_LEAST, _LARGEST, _NEAREST = 1e-8, 1e6, 2e-7
-# First edges of panels of e, in standard deviations, and how often these are halved.
-_FIRST, _BISECTIONS = (0.0, 2.0, 4.5), 14
-# By what factor ⟨φ²⟩ varies at most in a cell: beyond it φ is in the tail of the Gaussian alone.
-_VARIES = 1e4
+
+class Digits(NamedTuple):
+    """Cells for all digits, or for few.
+
+    Parameters
+    ----------
+    nodes : int
+        Of a cell in ln P and ln E.
+    in_range : tuple of int
+        Nodes in the ranges of κ.
+    error : float
+        Relative errors of a cell.
+    """
+
+    nodes: int
+    in_range: tuple[int, ...]
+    error: float
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """Numbers that decide which pairs tables cover.
+
+    Parameters
+    ----------
+    digits : pair of Digits
+        All, and few.
+    octaves : int
+        By how many factors of two P and E vary in a cell.
+    ranges : tuple of float
+        Ends of ranges of cells in κ, relative to √(E/P).
+    widest : float
+        κ at most.
+    least, largest, nearest : float
+        Variances covered, and 1 − |c| down to this.
+    first : tuple of float
+        First edges of panels of e, in standard deviations.
+    bisections : int
+        How often these are halved.
+    """
+
+    digits: tuple[Digits, Digits] = (
+        Digits(28, (1, 5, 6, 9, 14, 18), 1e-12),
+        Digits(9, (1, 3, 3, 4, 6, 9), 1e-4),
+    )
+    octaves: int = 3
+    ranges: tuple[float, ...] = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0)
+    widest: float = 0.9
+    least: float = 1e-8
+    largest: float = 1e6
+    nearest: float = 2e-7
+    first: tuple[float, ...] = (0.0, 2.0, 4.5)
+    bisections: int = 14
+
+
+_TABLES = TableSettings()
 
 
 class PairTables:
@@ -66,8 +112,8 @@ class PairTables:
     """
 
     def __init__(self, function: Function, rough: bool = False) -> None:
-        self.function, self.nodes = function, nodes(_NODES[rough])
-        self.error, self._in_range = _ERRORS[rough], _IN_RANGE[rough]
+        count, self._in_range, self.error = _TABLES.digits[rough]
+        self.function, self.nodes = function, nodes(count)
         self._cells: dict[tuple[int, int, int], np.ndarray | None] = {}
         self._asked: Counter[tuple[int, int, int]] = Counter()
 
@@ -84,12 +130,12 @@ class PairTables:
         P, E, kappa = _independent(a, b, np.abs(t) if parity else t)
         with np.errstate(all="ignore"):
             root = np.sqrt(a) * np.sqrt(b)
-            inside = (np.minimum(a, b) >= _LEAST) & (np.maximum(a, b) <= _LARGEST)
-            inside &= np.abs(t) <= (1 - _NEAREST) * root
-            logs = np.log2([P, E]) / _OCTAVES
+            inside = (np.minimum(a, b) >= _TABLES.least) & (np.maximum(a, b) <= _TABLES.largest)
+            inside &= np.abs(t) <= (1 - _TABLES.nearest) * root
+            logs = np.log2([P, E]) / _TABLES.octaves
             corner = np.floor(logs)
-            ranges = np.searchsorted(_RANGES, kappa * _shrinking(*corner))
-            inside &= (ranges == 0) | ((P > E) & (ranges < len(_RANGES)))
+            ranges = np.searchsorted(_TABLES.ranges, kappa * _shrinking(*corner))
+            inside &= (ranges == 0) | ((P > E) & (ranges < len(_TABLES.ranges)))
         (some,) = np.nonzero(inside)
         if not len(some):
             return averages
@@ -122,13 +168,13 @@ class PairTables:
         return self._cells[key]
 
     def _table(self, key: tuple[int, int, int]) -> np.ndarray | None:
-        P, E = (2.0 ** (_OCTAVES * (n + (self.nodes + 1) / 2)) for n in key[:2])
+        P, E = (2.0 ** (_TABLES.octaves * (n + (self.nodes + 1) / 2)) for n in key[:2])
         farthest = _farthest(key)
-        if farthest > _WIDEST:
+        if farthest > _TABLES.widest:
             return None
         widest, narrowest = ((1 + farthest) ** 2 * P[-1] + E[-1]) / 2, (P[0] + E[0]) / 2
         sizes = integrated_together(self.function, np.array([narrowest, widest]), 0)[0][:, -1]
-        if sizes.max() > _VARIES * sizes.min():
+        if sizes.max() > VARIES * sizes.min():
             return None
         count = self._in_range[key[2]]
         kappas = farthest * np.sqrt((nodes(count) + 1) / 2)
@@ -168,13 +214,13 @@ class PairTables:
         # Down to the narrowest panel: what varies fastest there is near e = 0.
         narrow = np.abs(widths).min()
         finer = narrow * 8.0 ** np.arange(max(np.log(widest / narrow) / np.log(8), 0) + 1)
-        ends = np.concatenate([widest * np.append(_FIRST, end), meeting, finer])
+        ends = np.concatenate([widest * np.append(_TABLES.first, end), meeting, finer])
         ends = np.unique(np.minimum(ends, end * widest))
         low, high = ends[:-1], ends[1:]
         # Averages over m are even in e for equal variances and for φ of a parity.
         sides = [kappa] if kappa == 0 or self.function.parity else [kappa, -kappa]
         total = np.zeros((4, len(P), len(E)))
-        for _ in range(_BISECTIONS if len(edges) <= SETTINGS.nested_panels else 0):
+        for _ in range(_TABLES.bisections if len(edges) <= SETTINGS.nested_panels else 0):
             e, half = nodes_of(low, high)
             # Twice the density.
             gauss = np.exp(-(e**2) / E[:, None, None]) * (2 / np.sqrt(np.pi * E))[:, None, None]
@@ -233,12 +279,12 @@ def _independent(
 
 def _shrinking(of_P: np.ndarray, of_E: np.ndarray) -> np.ndarray:
     """√(P/E) amid a cell."""
-    return 2.0 ** (_OCTAVES * (of_P - of_E) / 2)
+    return 2.0 ** (_TABLES.octaves * (of_P - of_E) / 2)
 
 
 def _farthest(key: tuple[int, int, int]) -> float:
     """The largest κ of a cell."""
-    return float(_RANGES[key[2]] / _shrinking(*np.array(key[:2])))
+    return float(_TABLES.ranges[key[2]] / _shrinking(*np.array(key[:2])))
 
 
 def _series(cell: np.ndarray, P: np.ndarray, E: np.ndarray, kappa: np.ndarray) -> np.ndarray:

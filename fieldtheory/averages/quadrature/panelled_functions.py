@@ -8,6 +8,7 @@ bisection, from edges at powers of two and at breakpoints, and joined where they
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,35 +17,66 @@ from numpy.polynomial import legendre
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.settings import SETTINGS
 
-# Nodes of a panel, and of the polynomials that tell whether a panel resolves a function.
-ORDER, FITTED = 20, 16
+
+@dataclass(frozen=True)
+class PanelSettings:
+    """Numbers that decide which panels resolve a function.
+
+    Parameters
+    ----------
+    resolved : float
+        Largest last coefficients relative to the largest one.
+    differentiated : float
+        The same where the slope is taken from the polynomials.
+    resolved_at_zero : float
+        Last coefficients by degree 31, next to zero: 1e-13 at 39, up to which nodes integrate.
+    tiny : float
+        What counts as zero.
+    rounding : float
+        Of h.
+    bisections : int
+        Of a panel at most.
+    first : int
+        The first panels next to zero have the width 2 to the power −4.
+    joined : float
+        Errors of joined panels that reach closer to zero than their own width.
+    distances : tuple
+        From breakpoints, at which jumps are distinguished from slopes.
+    no_jump : float
+        Part of φ next to a kink below which a change is rounding.
+    step : float
+        In deviations, at which the extent of a Gaussian times φ is looked for.
+    farthest : float
+        Deviations beyond which the density is below float64.
+    """
+
+    resolved: float = 1e-9
+    differentiated: float = 1e-14
+    resolved_at_zero: float = 1e-10
+    tiny: float = 1e-250
+    rounding: float = 1e-15
+    bisections: int = 52
+    first: int = 4
+    joined: float = 1e-13
+    distances: tuple[float, float] = (1e-6, 1e-12)
+    no_jump: float = 1e-9
+    step: float = 0.25
+    farthest: float = 38.5
+
+
+_PANELS = PanelSettings()
+# Nodes of a panel, and of the polynomials that tell whether a panel resolves a function; next to
+# zero φ may be a power of h, which bisection does not resolve with fewer nodes than powers.
+ORDER, FITTED, _ZERO_FITTED = 20, 16, 32
 NODES, WEIGHTS = legendre.leggauss(ORDER)
 _FIT_NODES = legendre.leggauss(FITTED)[0]
 _FIT = np.linalg.inv(legendre.legvander(_FIT_NODES, FITTED - 1))
-# Next to zero φ may be a power of h, which bisection does not resolve with fewer nodes than powers.
-# Coefficients that have fallen to 1e-10 by degree 31 are 1e-13 at 39, up to which nodes integrate.
-_ZERO_FITTED, _ZERO_RESOLVED = 32, 1e-10
 _ZERO_NODES = legendre.leggauss(_ZERO_FITTED)[0]
 _ZERO_FIT = np.linalg.inv(legendre.legvander(_ZERO_NODES, _ZERO_FITTED - 1))[-2:]
-# Largest last coefficients relative to the largest one: of φ, and where its slope is taken from
-# the polynomials.
-_RESOLVED, _DIFFERENTIATED = 1e-9, 1e-14
-# What counts as zero, and rounding of h.
-_TINY, _ROUNDING = 1e-250, 1e-15
-# Bisections of a panel at most.
-_BISECTIONS = 52
-# The first panels next to zero have a width of 2^-4.
-_FIRST = 4
-# How well joined panels have to give φ, where they reach closer to zero than their own width.
-_JOINED = 1e-13
-# Distances from breakpoints at which jumps are distinguished from slopes.
-_DISTANCES = 1e-6, 1e-12
-# Part of φ next to a kink below which a change is rounding.
-_NO_JUMP = 1e-9
-# Where the extent of a Gaussian times φ is looked for, in deviations: beyond them the density is
-# below float64. Beyond the extent is a part e^(−43) of the average.
-_STEP, _FARTHEST, NEGLIGIBLE = 0.25, 38.5, 43.0
-_LOOKED = np.append(np.arange(-_FARTHEST, 0, _STEP), np.arange(_STEP, _FARTHEST + _STEP, _STEP))
+# Beyond the extent is a part e^(−43) of the average.
+NEGLIGIBLE = 43.0
+_LOOKED = np.arange(_PANELS.step, _PANELS.farthest + _PANELS.step, _PANELS.step)
+_LOOKED = np.append(np.arange(-_PANELS.farthest, 0, _PANELS.step), _LOOKED)
 
 
 class Function:
@@ -74,7 +106,7 @@ class Function:
         value: Callable,
         slope: Callable | None = None,
         kinks: tuple = (),
-        resolved: float = _RESOLVED,
+        resolved: float = _PANELS.resolved,
     ) -> None:
         self.value, self._slope, self._allowed = _of_arrays(value), slope, resolved
         self.kinks = np.array(sorted(kinks), dtype=float)
@@ -93,12 +125,12 @@ class Function:
 
     def _resolved(self, reach: float) -> np.ndarray:
         inner = self.kinks[np.abs(self.kinks) < reach]
-        dyadic = reach / 2.0 ** np.arange(np.log2(reach) + _FIRST)
+        dyadic = reach / 2.0 ** np.arange(np.log2(reach) + _PANELS.first)
         self._set_scales(dyadic[::-1])
         ends = np.unique([0.0, *dyadic, *-dyadic, *inner])
         low, high, kept = ends[:-1], ends[1:], [ends]
-        for _ in range(_BISECTIONS):
-            split = self._fits(low, high)[2] & (high - low > _ROUNDING * np.abs(low + high))
+        for _ in range(_PANELS.bisections):
+            split = self._fits(low, high)[2] & (high - low > _PANELS.rounding * np.abs(low + high))
             if not split.any():
                 break
             if split.sum() > SETTINGS.function_panels:
@@ -119,7 +151,7 @@ class Function:
         low, high = self._distances[:-1, None], self._distances[1:, None]
         h = (low + high) / 2 + (high - low) / 2 * _FIT_NODES
         top = np.maximum(np.abs(self.value(h)), np.abs(self.value(-h))).max(axis=1)
-        self._sizes = np.append(_TINY, np.maximum.accumulate(top))
+        self._sizes = np.append(_PANELS.tiny, np.maximum.accumulate(top))
 
     def _fits(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Legendre coefficients of φ on panels, what may be missed of φ, and who misses more."""
@@ -136,14 +168,16 @@ class Function:
         top = np.maximum(np.abs(terms).max(axis=2), [nearer, nearer**2])
         # Rounding of h is noise of φ, which no bisection resolves.
         steep = np.abs(np.diff(values, axis=1) / (np.diff(_FIT_NODES) * half[:, None])).max(axis=1)
-        noise = _ROUNDING * np.maximum(np.abs(low), np.abs(high)) * steep
-        allowed = self._allowed * top + _TINY
+        noise = _PANELS.rounding * np.maximum(np.abs(low), np.abs(high)) * steep
+        allowed = self._allowed * top + _PANELS.tiny
         allowed += np.stack([noise, 2 * noise * np.abs(values).max(axis=1)])
         last = np.abs(terms[..., -2:]).max(axis=2)
         (inner,) = np.nonzero((last > allowed).any(axis=0) & (low * high == 0))
         powers = self.value(middle[inner, None] + half[inner, None] * _ZERO_NODES)
         missed = np.abs(np.stack([powers, powers**2]) @ _ZERO_FIT.T).max(axis=2)
-        last[:, inner] = np.where(missed <= _ZERO_RESOLVED * top[:, inner], 0, last[:, inner])
+        last[:, inner] = np.where(
+            missed <= _PANELS.resolved_at_zero * top[:, inner], 0, last[:, inner]
+        )
         return terms[0], allowed[0], (last > allowed).any(axis=0)
 
     def _size_up_to(self, distance: np.ndarray) -> np.ndarray:
@@ -177,8 +211,8 @@ class Function:
             x = (h - centre[:, None]) / half[:, None]
             exact = self.value(h)
             error = np.abs(exact - legendre.legval(x, terms.T[:, :, None], tensor=False))
-            strict = _JOINED * np.maximum(np.abs(exact), size)
-            strict += 2 * _ROUNDING * np.abs(terms).max(axis=1)[:, None]
+            strict = _PANELS.joined * np.maximum(np.abs(exact), size)
+            strict += 2 * _PANELS.rounding * np.abs(terms).max(axis=1)[:, None]
             missed |= (error > np.where(central[:, None], strict, 10 * allowed[:, None])).any(
                 axis=1
             )
@@ -195,7 +229,7 @@ class Function:
         with np.errstate(all="ignore"):
             inside = ((self.kinks[1:] + self.kinks[:-1]) / 2 - mean) / deviation
             z = np.hstack([np.broadcast_to(_LOOKED, (len(mean), len(_LOOKED))), inside])
-            z = np.where(np.abs(z) <= _FARTHEST, z, 0.0)
+            z = np.where(np.abs(z) <= _PANELS.farthest, z, 0.0)
             size = np.log(np.abs(self.value(mean + deviation * z)))
         size[~np.isfinite(size)] = -np.inf
         extents = np.zeros(len(z))
@@ -204,7 +238,7 @@ class Function:
             top = weight.max(axis=1, keepdims=True)
             counts = (weight >= top - share) & (top > -np.inf)
             extents = np.maximum(extents, np.where(counts, np.abs(z), 0.0).max(axis=1))
-        return extents + _STEP
+        return extents + _PANELS.step
 
     @cached_property
     def slope(self) -> Function:
@@ -213,7 +247,7 @@ class Function:
 
     @cached_property
     def _fine(self) -> Function:
-        return Function(self.value, None, tuple(self.kinks), _DIFFERENTIATED)
+        return Function(self.value, None, tuple(self.kinks), _PANELS.differentiated)
 
     def _differentiated(self, h: np.ndarray) -> np.ndarray:
         """φ' from the polynomials on the panels."""
@@ -244,17 +278,17 @@ class Function:
         h = np.concatenate([np.linspace(0.003, 9.7, 400), np.geomspace(1e-6, 1e3, 100)])
         above, below = self.value(h), self.value(-h)
         for sign in (1, -1):
-            if (np.abs(above - sign * below) <= _ROUNDING * np.abs(above)).all():
+            if (np.abs(above - sign * below) <= _PANELS.rounding * np.abs(above)).all():
                 return sign
         return 0
 
     @cached_property
     def jumps(self) -> np.ndarray:
         """By how much φ jumps at each of ``kinks``; zero at a kink."""
-        far, near = ([self.value(self.kinks + s * d) for s in (1, -1)] for d in _DISTANCES)
+        far, near = ([self.value(self.kinks + s * d) for s in (1, -1)] for d in _PANELS.distances)
         above, below = (self.value(np.nextafter(self.kinks, way)) for way in (np.inf, -np.inf))
         # Twice zero up to rounding where φ is even about a kink.
-        allowed = np.abs(far[0] - far[1]) / 2 + _NO_JUMP * np.abs(far).max(axis=0)
+        allowed = np.abs(far[0] - far[1]) / 2 + _PANELS.no_jump * np.abs(far).max(axis=0)
         return np.where(np.abs(near[0] - near[1]) > allowed, above - below, 0.0)
 
     @cached_property

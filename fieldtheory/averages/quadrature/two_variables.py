@@ -11,11 +11,13 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
+from fieldtheory.averages.quadrature.one_variable import coefficients_of
+from fieldtheory.averages.quadrature.pair_tables import PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.vanishing import not_vanishing, one_minus_correlation
 
 TOLERANCE = 1e-12
 # A series of this share of the tolerance is taken.
@@ -25,8 +27,8 @@ _NEARLY = 1e-4
 # Relative error that rounding of φ leaves of an average, and that of its mean of a connected one:
 # on many nodes it averages out.
 _ROUNDING, _MEAN = 5e-15, 2e-17
-# A variance of zero is the limit of small ones.
-_VANISHING = 1e-100
+# Tolerances from which on tables of few digits are enough.
+ROUGH = 1e-4
 
 
 class Pairs(NamedTuple):
@@ -46,11 +48,6 @@ class PairAverages:
     first, second : Function
         φ and ψ, by default the same.
     connected : bool
-    slopes : bool
-        Whether derivatives are computed; where φ' and ψ' have δ-functions at the same place that of
-        t is infinite at t = √(ab).
-    many : bool
-        Whether it will be asked for so many pairs that long series pay.
 
     Examples
     --------
@@ -61,20 +58,22 @@ class PairAverages:
     """
 
     def __init__(
-        self,
-        first: Function,
-        second: Function | None = None,
-        connected: bool = False,
-        slopes: bool = True,
-        many: bool = False,
+        self, first: Function, second: Function | None = None, connected: bool = False
     ) -> None:
         self.first, self.second = first, second or first
-        self.connected, self.slopes = connected, slopes
+        self.connected = connected
         self.series = [Series(self.first, self.second, order) for order in SETTINGS.series_orders]
-        self._left = SETTINGS.long_series_pairs if many else 0
+        self._tables: dict[bool, PairTables] = {}
+        self._asked_long = 0
 
     def __call__(
-        self, a: np.ndarray, b: np.ndarray, t: np.ndarray, rtol: float = TOLERANCE
+        self,
+        a: np.ndarray,
+        b: np.ndarray,
+        t: np.ndarray,
+        rtol: float = TOLERANCE,
+        kinds: int = 4,
+        many: bool = False,
     ) -> tuple[Pairs, Pairs]:
         """The averages of pairs (m,), and their errors.
 
@@ -82,61 +81,108 @@ class PairAverages:
         derivatives by nested panels to the integral of the modulus where that is larger. Two
         variables without variance count as one.
 
+        Parameters
+        ----------
+        a, b, t : array_like
+        rtol : float
+        kinds : int
+            How many of value, ∂/∂t, ∂/∂a and ∂/∂b are computed: 1, 2 or 4, others are NaN. Where φ'
+            and ψ' have δ-functions at the same place that of t is infinite at t = √(ab).
+        many : bool
+            Whether it will be asked for so many pairs that all cells of tables pay.
+
         Raises
         ------
         QuadratureError
             If one misses the tolerance.
         """
         a, b, t = (np.array(v, dtype=float).ravel() for v in np.broadcast_arrays(a, b, t))
-        t = np.where((a == 0) & (b == 0), _VANISHING, t)
-        a, b = (np.where(K == 0, _VANISHING, K) for K in (a, b))
-        gap = one_minus_correlation(a, b, t)
-        c = np.where(gap < 0.5, np.sign(t) * (1 - gap), t / (np.sqrt(a) * np.sqrt(b)))
-        values, errors = self._of(a, b, c, gap, rtol)
-        return Pairs(*values), Pairs(*errors)
+        a, b, t = not_vanishing(a, b, t)
+        values = np.full((2, 4, len(a)), np.nan)
+        left = np.arange(len(a))
+        tables = self._tables_for(rtol) if kinds < 3 else None
+        if tables is not None:
+            # New cells of one variance cost little.
+            left = _by_tables(tables, values[0], left, a, b, t, SETTINGS.table_pairs, True)
+            if many:
+                left = _by_tables(tables, values[0], left, a, b, t, np.inf, False)
+        gap = one_minus_correlation(a[left], b[left], t[left])
+        root = np.sqrt(a[left]) * np.sqrt(b[left])
+        c = np.where(gap < 0.5, np.sign(t[left]) * (1 - gap), t[left] / root)
+        others = tables if many else None
+        values[:, :kinds, left] = self._of(a[left], b[left], c, gap, rtol, kinds, others)
+        return Pairs(*values[0]), Pairs(*values[1])
 
     def at_angles(
         self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
     ) -> Pairs:
         """The averages of pairs (m,) whose correlations are cosines of angles, all small ones."""
         gap = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
-        return Pairs(*self._of(a, b, np.cos(angles), gap, rtol)[0])
+        return Pairs(*self._of(a, b, np.cos(angles), gap, rtol, 4)[0])
+
+    def _tables_for(self, rtol: float) -> PairTables | None:
+        if self.connected or self.first is not self.second:
+            return None
+        rough = rtol >= ROUGH
+        if rough not in self._tables:
+            self._tables[rough] = PairTables(self.first, rough)
+        return self._tables[rough]
 
     def _of(
-        self, a: np.ndarray, b: np.ndarray, c: np.ndarray, gap: np.ndarray, rtol: float
+        self,
+        a: np.ndarray,
+        b: np.ndarray,
+        c: np.ndarray,
+        gap: np.ndarray,
+        rtol: float,
+        kinds: int,
+        tables: PairTables | None = None,
     ) -> np.ndarray:
-        values, errors, sizes = np.zeros((3, 4, len(a)))
-        kinds = 4 if self.slopes else 1
+        values, errors, sizes = np.zeros((3, kinds, len(a)))
         left, reached = np.arange(len(a)), np.zeros(len(a))
-        for series in self.series:
+        K, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+        p, q = np.split(places, 2)
+        # Few digits start with few orders.
+        for attempt, series in enumerate(self.series[rtol < ROUGH :]):
+            if not len(left):
+                break
             smooth = series.smooth(a[left], b[left])
-            some = left[_may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))]
+            tried = _may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))
             if series.order == SETTINGS.series_orders[-1]:
-                self._left += len(some)
-                some = some[: len(some) * (self._left >= SETTINGS.long_series_pairs)]
-            if len(some):
-                estimates = series(a[some], b[some], c[some], self.connected)
+                self._asked_long += int(np.count_nonzero(tried))
+                tried &= self._asked_long >= SETTINGS.long_series_pairs
+            if tried.any():
+                some = left[tried]
+                estimates = series(K, p[some], q[some], c[some], self.connected, kinds)
                 with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                    share = np.nan_to_num((estimates[1] / estimates[2])[:kinds], nan=0.0).max(
-                        axis=0
-                    )
+                    share = np.nan_to_num(estimates[1] / estimates[2], nan=0.0).max(axis=0)
                 good = share <= _SHARE * rtol
                 routes.record(routes.SERIES, np.count_nonzero(good))
                 for row, new in zip((values, errors, sizes), estimates, strict=True):
                     row[:, some[good]] = new[:, good]
                 reached[some] = share
-                left = np.setdiff1d(left, some[good])
+                tried[tried] = good
+                left = left[~tried]
+            if tables is not None and attempt == 1:
+                t = c * np.sqrt(a) * np.sqrt(b)
+                left = _by_tables(tables, values, left, a, b, t, 1, False)
         for sign in (1, -1):
             some = left[np.where(c[left] < 0, -1, 1) == sign]
             if len(some):
                 routes.record(routes.NESTED, len(some))
-                estimates = self._nested(a[some], b[some], gap[some], sign, rtol)
-                values[:, some], errors[:, some], sizes[:, some] = estimates
+                # Lines of panels are shared by equal pairs.
+                different, place = np.unique(
+                    [a[some], b[some], gap[some]], axis=1, return_inverse=True
+                )
+                estimates = self._nested(different, sign, rtol, kinds)
+                values[:, some], errors[:, some], sizes[:, some] = (
+                    each[:, place] for each in estimates
+                )
         errors += _ROUNDING * sizes
         missed = (errors > rtol * sizes) | np.isnan(values)
-        if missed[:kinds].any():
+        if missed.any():
             with np.errstate(divide="ignore", invalid="ignore"):
-                relative = (errors / sizes)[:kinds].max(axis=0)
+                relative = (errors / sizes).max(axis=0)
                 worst = int(np.argmax(np.where(np.isnan(relative), np.inf, relative)))
             raise QuadratureError(
                 f"an average at variances {a[worst]:.6g} and {b[worst]:.6g} and 1 - |c| = "
@@ -146,44 +192,60 @@ class PairAverages:
         return np.stack([values, errors])
 
     def _nested(
-        self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, sign: int, rtol: float
+        self, pairs: np.ndarray, sign: int, rtol: float, kinds: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Averages by nested panels of x and sign · y, with derivatives at fixed covariances."""
+        a, b, gap = pairs
         second = self.second if sign > 0 else self.second.reflected
-        f, g = self.series[0].first(a)[0], self.series[0].second(b)[0]
+        f, g = (
+            coefficients_of(function, SETTINGS.series_orders[0])(K)[0]
+            for function, K in ((self.first, a), (self.second, b))
+        )
         means = np.stack([f[:, 0], g[:, 0]]) if self.connected else None
-        panels = NestedPanels(self.first, second, rtol, self.slopes)
-        values, errors, sizes = panels(a, b, gap, means)
-        values[1] *= sign
+        values, errors, sizes = NestedPanels(self.first, second, rtol, kinds)(a, b, gap, means)
+        if kinds > 1:
+            values[1] *= sign
         t = sign * (1 - gap) * np.sqrt(a) * np.sqrt(b)
         with np.errstate(invalid="ignore"):
-            for row, K in ((2, a), (3, b)):
+            for row, K in ((2, a), (3, b))[: kinds - 2 if kinds > 2 else 0]:
                 # At a fixed correlation variances are scales: K ∂/∂K = ⟨xφ'ψ⟩/2 − t/2 ∂/∂t.
                 values[row] = (values[row] - t * values[1]) / (2 * K)
                 errors[row] = (errors[row] + np.abs(t) * errors[1]) / (2 * K)
                 sizes[row] = (sizes[row] + np.abs(t) * sizes[1]) / (2 * K)
         spread = [np.sqrt(natural_size(each, self.connected)) for each in (f, g)]
-        natural = derivative_scales(a, b) * spread[0] * spread[1]
+        natural = derivative_scales(a, b, kinds) * spread[0] * spread[1]
         sizes = np.maximum(sizes, natural)
         if self.connected:
             errors[0] += _MEAN * (np.abs(f[:, 0]) * spread[1] + np.abs(g[:, 0]) * spread[0])
         return values, errors, sizes
 
 
+def _by_tables(
+    tables: PairTables,
+    values: np.ndarray,
+    left: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    t: np.ndarray,
+    count: float,
+    equal: bool,
+) -> np.ndarray:
+    """Fill in what cells have of the pairs ``left``, or of the equal variances; returns the others.
+
+    Cells are made of which so many pairs have been asked for.
+    """
+    chosen = a[left] == b[left] if equal else np.ones(len(left), dtype=bool)
+    some = left[chosen]
+    if len(some) < 2:
+        return left
+    averages = tables(a[some], b[some], t[some], count)
+    values[:2, some] = averages[: len(values)]
+    chosen[chosen] = ~np.isnan(averages[0])
+    return left[~chosen]
+
+
 def _may_converge(order: int, gap: np.ndarray, nearly: np.ndarray) -> np.ndarray:
     """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
     with np.errstate(divide="ignore"):
         small = order * np.log1p(-np.minimum(gap, 1.0)) < np.log(1e-14)
-    return small | nearly | (order == SETTINGS.series_orders[0])
-
-
-def one_minus_correlation(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """1 − |c| with c = t/√(ab), to all digits.
-
-    Examples
-    --------
-    >>> float(one_minus_correlation(*np.array([1.0, 1.0, 1.0 - 2**-40])) * 2**40)
-    1.0
-    """
-    root = np.sqrt(a) * np.sqrt(b)
-    return determinant(a, b, t) / (root * (root + np.abs(t)))
+    return small | nearly | (order <= SETTINGS.series_orders[1])

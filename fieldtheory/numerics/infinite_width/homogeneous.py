@@ -18,12 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.vanishing import PARALLEL, one_minus_correlation
 from fieldtheory.networks.coefficients import LayerCoefficients
 
-# Inputs are parallel if 1 − |c| is the rounding of products of inputs of some 1000 dimensions.
-PARALLEL = 2.0**-49
 # Below this angle sin θ − θ cos θ is a series Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, last terms first.
 _SMALL = 0.5
 _SERIES = tuple(2 * k / math.factorial(2 * k + 1) for k in range(8, 0, -1))
@@ -125,10 +123,9 @@ def gaps_of(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     sizes = [np.exp2(np.floor(np.frexp(k)[1] / 2)) for k in (K_xx, K_yy)]
     x, y = (k / size / size for k, size in zip((K_xx, K_yy), sizes, strict=True))
     xy = K_xy / sizes[0] / sizes[1]
-    root = np.sqrt(x * y)
-    near = determinant(x, y, xy) / (root * (root + np.abs(xy)))
+    near = one_minus_correlation(x, y, xy)
     near = np.where(near <= PARALLEL, 0.0, near)
-    c = xy / root
+    c = xy / np.sqrt(x * y)
     return np.stack([np.where(c > 0, near, 1 - c), np.where(c < 0, near, 1 + c)])
 
 

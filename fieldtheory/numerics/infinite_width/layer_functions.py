@@ -19,11 +19,9 @@ import sympy as sp
 
 from fieldtheory.averages.integrands.breakpoints import pieces_of
 from fieldtheory.averages.quadrature.compiled import function_of
-from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
-from fieldtheory.averages.quadrature.pair_tables import PairTables
+from fieldtheory.averages.quadrature.one_variable import coefficients_of, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import closed_function, is_closed
@@ -36,7 +34,7 @@ from fieldtheory.numerics.infinite_width.homogeneous import (
     lines_of,
     near_lines,
 )
-from fieldtheory.numerics.infinite_width.second_moments import VANISHING, Moments, asked, limits
+from fieldtheory.numerics.infinite_width.second_moments import Moments, asked, limits
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
@@ -114,26 +112,26 @@ class LayerFunctions:
     def covariance(self) -> Callable[..., Any]:
         """⟨φ(x)φ(y)⟩."""
         product = self.averages.covariance
-        return self._of_pair(product, lambda *K: self._of_many(self._values, *K)[0], product)
+        return self._of_pair(product, lambda *K: self.of_pairs(*K, kinds=1)[0], product)
 
     @cached_property
     def covariance_susceptibility(self) -> Callable[..., Any]:
         """∂⟨φ(x)φ(y)⟩/∂K_xy = ⟨φ'(x)φ'(y)⟩; infinite where signals jump together."""
         product = self.averages.covariance
-        return self._of_pair(product.diff(K_XY), lambda *K: self._gradient(*K)[1], product)
+        return self._of_pair(product.diff(K_XY), lambda *K: self.of_pairs(*K, kinds=2)[1], product)
 
     @cached_property
     def covariance_gain(self) -> Callable[..., Any]:
         """⟨φφ⟩ and ⟨φ'φ'⟩, a list of two."""
         product = self.averages.covariance
         entries = [product, product.diff(K_XY)]
-        return self._of_pair(entries, lambda *K: list(self._of_many(self._gradient, *K)), product)
+        return self._of_pair(entries, lambda *K: self.of_pairs(*K, kinds=2), product)
 
     @cached_property
     def cross_susceptibility(self) -> Callable[..., Any]:
         """∂⟨φ(x)φ(y)⟩/∂K_xx = (1/2)⟨φ''(x)φ(y)⟩."""
         product = self.averages.covariance
-        return self._of_pair(product.diff(K_XX), lambda *K: self._gradient(*K)[2], product)
+        return self._of_pair(product.diff(K_XX), lambda *K: self.of_pairs(*K)[2], product)
 
     @cached_property
     def covariance_flow(self) -> Callable[..., Any]:
@@ -148,8 +146,8 @@ class LayerFunctions:
         entries = [product, *map(product.diff, variables), *map(slope.diff, variables)]
 
         def engine(*K: np.ndarray) -> list[np.ndarray]:
-            value, by_t, by_a, by_b = self._gradient(*K)
-            _, of_t, of_a, of_b = self._slope_gradient(*K)
+            value, by_t, by_a, by_b = self.of_pairs(*K)
+            _, of_t, of_a, of_b = _summed(self._slope_pairs, *K)
             return [value, by_a, by_b, by_t, of_a, of_b, of_t]
 
         return self._of_pair(entries, engine, product)
@@ -158,14 +156,16 @@ class LayerFunctions:
     def connected(self) -> Callable[..., Any]:
         """⟨φ²(x) ; φ²(y)⟩."""
         connected = self.averages.connected
-        return self._of_pair(connected, lambda *K: self._connected(*K)[0], connected)
+        return self._of_pair(
+            connected, lambda *K: _summed(self._connected_pairs, *K, kinds=1)[0], connected
+        )
 
     @cached_property
     def connected_slope(self) -> Callable[..., Any]:
         """∂⟨g(x) ; g(y)⟩/∂K_xx."""
         connected = self.averages.connected
         slope = connected.diff(K_XX)
-        return self._of_pair(slope, lambda *K: self._connected_gradient(*K)[2], connected)
+        return self._of_pair(slope, lambda *K: _summed(self._connected_pairs, *K)[2], connected)
 
     @cached_property
     def lines(self) -> Lines | None:
@@ -211,8 +211,7 @@ class LayerFunctions:
         signs = np.where(gaps[1, small] < gaps[0, small], -1.0, 1.0)[:, None]
         values = np.full((2, len(x)), np.nan)
         for order in _ORDERS:
-            coefficients = self._coefficients(order)
-            f, g = (coefficients(K)[0][:, :-1] for K in (x, y))
+            f, g = (coefficients_of(self.functions[0], order)(K)[0][:, :-1] for K in (x, y))
             f, g = (each / np.sqrt((each**2).sum(axis=1))[:, None] for each in (f, g))
             n = np.arange(order + 1.0)
             size = np.minimum((n * f**2).sum(axis=1), (n * g**2).sum(axis=1))
@@ -229,10 +228,6 @@ class LayerFunctions:
                 break
         phi_gaps[:, small] = values
         return phi_gaps
-
-    @cached_property
-    def _coefficients(self) -> Callable[[int], Coefficients]:
-        return lru_cache(lambda order: Coefficients(self.functions[0], order))
 
     @property
     def jumps(self) -> bool:
@@ -283,53 +278,24 @@ class LayerFunctions:
         parts = [Moments(slope.square) for slope in self._slopes]
         return lambda K: np.sum([part(K) for part in parts], axis=0)
 
-    @cached_property
-    def _values(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(psi, slopes=False) for psi in self.functions])
+    def of_pairs(self, *K: np.ndarray, kinds: int = 4, many: bool = False) -> list[np.ndarray]:
+        """⟨φφ⟩ of pairs (m,) and its derivatives by K_xy, K_xx and K_yy by the engine.
+
+        ``kinds`` and ``many`` are those of `PairAverages`.
+        """
+        return _summed(self._pairs, *K, kinds=kinds, many=many)
 
     @cached_property
-    def _gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(psi) for psi in self.functions])
-
-    def in_tables(
-        self,
-        a: np.ndarray,
-        b: np.ndarray,
-        t: np.ndarray,
-        rough: bool = False,
-        many: float = SETTINGS.table_pairs,
-    ) -> np.ndarray:
-        """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs (m,) from tables; NaN of those in none."""
-        return np.sum([table(a, b, t, many) for table in self._tables[rough]], axis=0)
+    def _pairs(self) -> list[PairAverages]:
+        return [PairAverages(psi) for psi in self.functions]
 
     @cached_property
-    def _tables(self) -> list[list[PairTables]]:
-        """Of all digits, and of few."""
-        return [[PairTables(psi, rough) for psi in self.functions] for rough in (False, True)]
-
-    def _of_many(
-        self, others: Callable[..., list[np.ndarray]], a: np.ndarray, b: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        """⟨φφ⟩ and ⟨φ'φ'⟩, of pairs of one variance from tables."""
-        averages, equal = np.full((2, len(a)), np.nan), a == b
-        if np.count_nonzero(equal) > 1:
-            averages[:, equal] = self.in_tables(a[equal], b[equal], t[equal])
-        (left,) = np.nonzero(np.isnan(averages[0]))
-        if len(left):
-            averages[:, left] = others(a[left], b[left], t[left])[:2]
-        return averages
+    def _slope_pairs(self) -> list[PairAverages]:
+        return [PairAverages(psi) for psi in self._slopes]
 
     @cached_property
-    def _slope_gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(psi) for psi in self._slopes])
-
-    @cached_property
-    def _connected(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(self._square, connected=True, slopes=False)])
-
-    @cached_property
-    def _connected_gradient(self) -> Callable[..., list[np.ndarray]]:
-        return _pairs_of([PairAverages(self._square, connected=True)])
+    def _connected_pairs(self) -> list[PairAverages]:
+        return [PairAverages(self._square, connected=True)]
 
     # Closed forms, and the engine where there is none.
 
@@ -389,28 +355,16 @@ class LayerFunctions:
         return function
 
 
-def _pairs_of(averages: Sequence[PairAverages]) -> Callable[..., list[np.ndarray]]:
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _summed(
+    averages: Sequence[PairAverages], *K: np.ndarray, kinds: int = 4, many: bool = False
+) -> list[np.ndarray]:
     """Sums of averages of pairs (m,), and their derivatives by K_xy, K_xx and K_yy."""
-
-    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-    def gradient(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
-        finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(t)
-        entries = _without_zeros(*(np.where(finite, k, 1.0) for k in (a, b, t)))
-        (a_1, b_1, t_1), place = np.unique(np.stack(entries), axis=1, return_inverse=True)
-        parts = [each(a_1, b_1, t_1, rtol=asked())[0] for each in averages]
-        sums = np.where(finite, np.sum(parts, axis=0)[:, place], np.nan)
-        return list(limits(sums, (a == 0) | (b == 0)))
-
-    return gradient
-
-
-def _without_zeros(
-    a: np.ndarray, b: np.ndarray, t: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Covariances with variances of zero as small ones; two that vanish are the same."""
-    both = (a == 0) & (b == 0)
-    first, second = (np.where(k == 0, VANISHING, k) for k in (a, b))
-    return first, second, np.where(both, VANISHING, t)
+    finite = np.isfinite(K).all(axis=0)
+    a, b, t = (np.where(finite, k, 1.0) for k in K)
+    parts = [each(a, b, t, asked(), kinds, many)[0][:kinds] for each in averages]
+    sums = np.where(finite, np.sum(parts, axis=0), np.nan)
+    return list(limits(sums, (a == 0) | (b == 0)))
 
 
 def _jumps_at_zero(observable: sp.Expr) -> bool:

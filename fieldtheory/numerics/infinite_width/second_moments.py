@@ -8,13 +8,14 @@ import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.chebyshev_series import nodes
-from fieldtheory.averages.quadrature.one_variable import Coefficients
+from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import TOLERANCE
 from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.vanishing import VANISHING
 
-# A variance of zero is the limit of small ones: this one, where what exceeds a bound diverges.
-VANISHING, _DIVERGES = 1e-40, 1e17
+# What exceeds this at the small variance that counts as zero diverges.
+_DIVERGES = 1e17
 # M, K M' and K² M'' in Hermite coefficients of φ².
 _SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 
@@ -23,7 +24,7 @@ class Moments:
     """⟨ψ⟩ and its first two derivatives by K, for ψ >= 0, with errors relative to ⟨ψ⟩."""
 
     def __init__(self, square: Function) -> None:
-        self.square, self.coefficients = square, Coefficients(square, 4)
+        self.square, self.coefficients = square, coefficients_of(square, 4)
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
         """The three of variances (m,), shape (3, m)."""

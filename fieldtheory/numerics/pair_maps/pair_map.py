@@ -29,19 +29,8 @@ import numpy as np
 from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_maps.pair_pieces import PairMap, variances_of
+from fieldtheory.numerics.pair_maps.pair_pieces import MAPS, PairMap, variances_of
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
-
-# Norms are equal if ln K spreads less.
-_EQUAL = 1e-14
-# Of so many pairs it is counted in which pieces they lie.
-_COUNTED = 1 << 15
-# Pairs evaluated at a time, which stay in the cache, in so many columns; and by the recursion.
-_STRIP, _WIDTH, _LEFT = 32768, 1024, 1 << 20
-# A map is used for ranges of ln K that it covers unless it is wider by more than this factor.
-_WIDER, _MARGIN = 2.0, 1.1
-# Maps of different ranges that are kept.
-_KEPT = 8
 
 
 def output_matrices(
@@ -124,19 +113,19 @@ class PairMaps:
         """A map for inputs of variances K, one that there is if it is not much too wide."""
         logs = np.log(K[K > 0]) if K.any() else np.zeros(1)
         low, high = float(logs.min()), float(logs.max())
-        half = (high - low) / 2 if high - low > 2 * _EQUAL else 0.0
+        half = (high - low) / 2 if high - low > 2 * MAPS.alike else 0.0
         for candidate in self._maps:
             covered = (
                 candidate.center - candidate.half <= low
                 and high <= candidate.center + candidate.half
             )
-            if covered and candidate.half <= _WIDER * _MARGIN * half:
+            if covered and candidate.half <= MAPS.wider * MAPS.margin * half:
                 return candidate
-            if not half and not candidate.half and abs(candidate.center - low) <= _EQUAL:
+            if not half and not candidate.half and abs(candidate.center - low) <= MAPS.alike:
                 return candidate
         # A little wider, for blocks to come.
-        new = PairMap(self.recursion, (low + high) / 2, _MARGIN * half)
-        self._maps[:] = [*self._maps[1 - _KEPT :], new]
+        new = PairMap(self.recursion, (low + high) / 2, MAPS.margin * half)
+        self._maps[:] = [*self._maps[1 - MAPS.kept :], new]
         return new
 
 
@@ -179,7 +168,7 @@ class _Block:
                 waiting += len(chosen[0])
             values[:, a, b] = quantities
             routes.record(routes.MAP, np.count_nonzero(~np.isnan(quantities[0])))
-            if waiting > _LEFT:
+            if waiting > MAPS.block:
                 self._through_layers(values, left)
                 left, waiting = [], 0
         if waiting:
@@ -200,7 +189,7 @@ class _Block:
     def _prepare(self) -> None:
         """Make the pieces of the map in which the pairs lie, by a grid of them."""
         height, width = self.K0.shape
-        step = max(1, int(np.sqrt(self.K0.size / _COUNTED)))
+        step = max(1, int(np.sqrt(self.K0.size / MAPS.counted)))
         i, j = (one.ravel() for one in np.mgrid[0:height:step, 0:width:step])
         if self.upper:
             i, j = i[i < j], j[i < j]
@@ -212,8 +201,8 @@ class _Block:
 
     def _strips(self) -> Iterator[tuple[slice, slice]]:
         height, width = self.K0.shape
-        wide = min(width, _WIDTH)
-        tall = max(1, _STRIP // wide)
+        wide = min(width, MAPS.width)
+        tall = max(1, MAPS.strip // wide)
         for top in range(0, height, tall):
             for start in range(top if self.upper else 0, width, wide):
                 yield slice(top, min(top + tall, height)), slice(start, min(start + wide, width))

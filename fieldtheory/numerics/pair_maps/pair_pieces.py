@@ -17,25 +17,67 @@ from numpy.polynomial import chebyshev
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
-# Nodes in v, most nodes in a norm, and the last coefficients that show the decay.
-_ANGLES = 20
-_NORMS = 40
-_TAIL = 3
-# Minus the logarithm of what the coefficients in a norm are to fall by.
-_NEEDED = 26.0
-# Allowed last coefficients, and differences from the recursion, relative to the largest value.
-_DECAY = 1e-13
-_ERROR = 5e-13
-# Coefficients below, relative to the largest, are rounding, and left out.
-_SMALL = 1e-16
-# Pieces beyond plus or minus this are left to the recursion: 1 − |c| < 2e-14.
-_FARTHEST = 15
-# Short pieces of a piece, and the degree there: (1/(4 · 256))⁵ is small enough.
-_SHORT, _DEGREE = 256, 4
-# Pairs that are compared with the recursion in each piece.
-_COMPARED = 8
-# A piece is evaluated for a whole block if this part of the pairs lies in it, else for those.
-_DENSE = 0.1
+
+@dataclass(frozen=True)
+class MapSettings:
+    """Numbers that decide how a map is made and where it is used.
+
+    Parameters
+    ----------
+    angles, norms : int
+        Nodes of a piece in v, and in a norm at most.
+    last : int
+        Coefficients in v that show the decay.
+    decades : float
+        Minus the logarithm of what the coefficients in a norm are to fall by.
+    decay, error : float
+        Allowed last coefficients, and differences from the recursion, of the largest value.
+    rounding : float
+        Coefficients below, relative to the largest, are left out.
+    farthest : int
+        Pieces beyond plus or minus this are left to the recursion: 1 − |c| < 2e-14.
+    short, degree : int
+        Short pieces of a piece, and the degree there: (1/(4 · 256))⁵ is small enough.
+    compared : int
+        Pairs that are compared with the recursion in each piece.
+    dense : float
+        A piece is evaluated for a whole block if this part of the pairs lies in it, else for those.
+    alike : float
+        Norms are equal if ln K spreads less.
+    counted : int
+        Of so many pairs it is counted in which pieces they lie.
+    strip, width, block : int
+        Pairs evaluated at a time, which stay in the cache, in so many columns; by the recursion.
+    wider, margin : float
+        A map is made for a range of ln K that is wider by the margin, and used for ranges that it
+        covers unless it is wider by more than the first factor.
+    kept : int
+        Maps of different ranges that are kept.
+    """
+
+    angles: int = 20
+    norms: int = 40
+    last: int = 3
+    decades: float = 26.0
+    decay: float = 1e-13
+    error: float = 5e-13
+    rounding: float = 1e-16
+    farthest: int = 15
+    short: int = 256
+    degree: int = 4
+    compared: int = 8
+    dense: float = 0.1
+    alike: float = 1e-14
+    counted: int = 1 << 15
+    strip: int = 1 << 15
+    width: int = 1024
+    block: int = 1 << 20
+    wider: float = 2.0
+    margin: float = 1.1
+    kept: int = 8
+
+
+MAPS = MapSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +110,8 @@ class PairMap:
         NaN where there is no piece.
         """
         tables = self._tables[-1]
-        v *= _SHORT
-        v += 1 + (_FARTHEST + 0.5) * _SHORT
+        v *= MAPS.short
+        v += 1 + (MAPS.farthest + 0.5) * MAPS.short
         with np.errstate(invalid="ignore"):
             short = v.astype(np.intp)
         v -= short
@@ -104,7 +146,7 @@ class PairMap:
             count = np.count_nonzero(inside)
             if count == v.size:
                 return piece.of_all(v, first, second)
-            if count > _DENSE * v.size:
+            if count > MAPS.dense * v.size:
                 np.copyto(values, piece.of_all(v, first, second), where=inside)
             elif count:
                 i, j = np.nonzero(inside)
@@ -132,17 +174,17 @@ class PairMap:
         if not self.half:
             # Nodes of one norm are so few that it pays to have every piece and its neighbours.
             counts |= {p: 0.0 for q in tuple(counts) for p in (q - 1, q + 1) if p not in counts}
-        new = [p for p in counts if p not in self._pieces and abs(p) <= _FARTHEST]
+        new = [p for p in counts if p not in self._pieces and abs(p) <= MAPS.farthest]
         new.sort(key=lambda p: -counts[p])
 
         def fit(left: list[int]) -> None:
             for size in self._norm_counts():
-                fewest = _ANGLES * size * (size + 1) if self.half else 0
+                fewest = MAPS.angles * size * (size + 1) if self.half else 0
                 left = [p for p in left if counts[p] >= fewest]
                 if not left:
                     break
                 inside = (np.flatnonzero(number == p) for p in left)
-                samples = [one[:: max(1, -(-len(one) // _COMPARED))] for one in inside]
+                samples = [one[:: max(1, -(-len(one) // MAPS.compared))] for one in inside]
                 left = self._make(left, size, v, pairs, own, samples)
             self._pieces.update(dict.fromkeys(left))
 
@@ -158,12 +200,12 @@ class PairMap:
         if not self.half:
             yield 1
             return
-        guess = 1 + math.ceil(_NEEDED / np.arcsinh(np.pi / self.half))
+        guess = 1 + math.ceil(MAPS.decades / np.arcsinh(np.pi / self.half))
         size = self._norms[0] if self._norms else guess
-        while size < _NORMS:
+        while size < MAPS.norms:
             yield size
             size = math.ceil(1.5 * size)
-        yield _NORMS
+        yield MAPS.norms
 
     def _own_at(self, norms: np.ndarray) -> np.ndarray:
         return self.recursion.own(np.exp(self.center + self.half * norms))
@@ -193,7 +235,7 @@ class PairMap:
         nodes in the norms are left out, and returned; the first with far too many is left out too.
         """
         lower, upper = np.triu_indices(size)
-        inside = np.array(numbers)[:, None, None] + nodes(_ANGLES) / 2
+        inside = np.array(numbers)[:, None, None] + nodes(MAPS.angles) / 2
         grid = np.broadcast_arrays(lower[:, None], upper[:, None], inside)
         joined = np.concatenate(samples)
         sampled = pairs[0][joined], pairs[1][joined]
@@ -207,17 +249,17 @@ class PairMap:
         half = half.reshape(-1, *grid[2].shape)
         half[list(self.recursion.odd)] /= np.tanh(inside)
         U = chebyshev.chebvander(self.places(variances_of(own)), size - 1).T
-        norm, angle = transform(size), transform(_ANGLES)
+        norm, angle = transform(size), transform(MAPS.angles)
         start, unresolved = 0, []
         for index, (number, sample) in enumerate(zip(numbers, samples, strict=True)):
-            f = np.empty((len(half), size, size, _ANGLES))
+            f = np.empty((len(half), size, size, MAPS.angles))
             f[:, lower, upper] = f[:, upper, lower] = half[:, index]
             d = np.einsum("ai,bj,fijk,ck->fabc", norm, norm, f, angle, optimize=True)
             part = slice(start, start := start + len(sample))
-            limit = _DECAY * np.abs(f).max(axis=(1, 2, 3))
+            limit = MAPS.decay * np.abs(f).max(axis=(1, 2, 3))
             decays, in_norms = (
                 (np.abs(tail).max(axis=(1, 2, 3)) <= limit).all()
-                for tail in (d[..., -_TAIL:], d[:, -1:])
+                for tail in (d[..., -MAPS.last :], d[:, -1:])
             )
             if size > 1 and not in_norms:
                 unresolved.append(number)
@@ -231,7 +273,7 @@ class PairMap:
             here = piece.of_pairs(v[sample], *(U[:, one[part]] for one in sampled))
             here[list(self.recursion.odd)] *= np.tanh(v[sample])
             errors = np.abs(here - exact[:, part]).max(axis=1, initial=0.0)
-            agrees = (errors <= _ERROR * np.abs(exact[:, part]).max(axis=1, initial=0.0)).all()
+            agrees = (errors <= MAPS.error * np.abs(exact[:, part]).max(axis=1, initial=0.0)).all()
             self._pieces[number] = piece if decays and agrees else None
         return unresolved
 
@@ -242,16 +284,18 @@ class PairMap:
         """
         quantities = len(self.recursion.odd)
         # What lies beyond all pieces is clipped to the first or the last, which stay NaN.
-        tables = np.full((quantities, _DEGREE + 1, (2 * _FARTHEST + 1) * _SHORT + 2), np.nan)
-        inside = (np.arange(_SHORT)[:, None] + (nodes(_DEGREE + 1) + 1) / 2) / _SHORT
+        tables = np.full(
+            (quantities, MAPS.degree + 1, (2 * MAPS.farthest + 1) * MAPS.short + 2), np.nan
+        )
+        inside = (np.arange(MAPS.short)[:, None] + (nodes(MAPS.degree + 1) + 1) / 2) / MAPS.short
         # From values to powers of what a short piece measures from 0 to 1.
-        powers = np.linalg.inv(np.vander((nodes(_DEGREE + 1) + 1) / 2, increasing=True))
+        powers = np.linalg.inv(np.vander((nodes(MAPS.degree + 1) + 1) / 2, increasing=True))
         for number, piece in self.pieces.items():
-            f = piece.along(2 * inside.ravel() - 1).reshape(quantities, _SHORT, -1)
+            f = piece.along(2 * inside.ravel() - 1).reshape(quantities, MAPS.short, -1)
             # Powers of differences lose no digits.
             first = f[:, :, :1]
-            start = 1 + (number + _FARTHEST) * _SHORT
-            part = slice(start, start + _SHORT)
+            start = 1 + (number + MAPS.farthest) * MAPS.short
+            part = slice(start, start + MAPS.short)
             tables[:, :, part] = np.einsum("pk,fsk->fps", powers, f - first)
             tables[:, 0, part] += first[:, :, 0]
         return tables
@@ -279,7 +323,9 @@ class _Piece:
     def of(cls, number: int, d: np.ndarray) -> _Piece:
         """From Chebyshev coefficients (quantities, norms, norms, v)."""
         # What rounding leaves would grow in powers, and count as norms of all of them.
-        d = np.where(np.abs(d) > _SMALL * np.abs(d).max(axis=(1, 2, 3), keepdims=True), d, 0.0)
+        d = np.where(
+            np.abs(d) > MAPS.rounding * np.abs(d).max(axis=(1, 2, 3), keepdims=True), d, 0.0
+        )
         _, row, column, angle = (1 + int(axis.max(initial=0)) for axis in np.nonzero(d))
         d = d[:, : max(row, column), : max(row, column), :angle]
         powers = np.einsum("kc,fabc->fkab", _to_powers(d.shape[-1]), d)
@@ -323,7 +369,7 @@ def variances_of(own: np.ndarray) -> np.ndarray:
     return own[(0,) * (own.ndim - 1)]
 
 
-@lru_cache(maxsize=_ANGLES)
+@lru_cache(maxsize=MAPS.angles)
 def _to_powers(count: int) -> np.ndarray:
     """The matrix from Chebyshev coefficients to those of powers."""
     matrix = np.zeros((count, count))
@@ -335,4 +381,4 @@ def _to_powers(count: int) -> np.ndarray:
 def _numbers(v: np.ndarray) -> np.ndarray:
     """The pieces, as floats; NaN for none."""
     number = np.rint(v)
-    return np.where(np.abs(number) <= _FARTHEST, number, np.nan)
+    return np.where(np.abs(number) <= MAPS.farthest, number, np.nan)

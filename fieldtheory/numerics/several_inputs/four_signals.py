@@ -101,13 +101,13 @@ def _of_powers(
     psi: Function, one: int, other: int, a: np.ndarray, b: np.ndarray, t: np.ndarray
 ) -> np.ndarray:
     """⟨ψⁿ(x)ψᵐ(y)⟩."""
-    return _table_of_powers(psi, one, other)(a, b, t, SETTINGS.pair_correlators / 10)[0].value
+    return _table_of_powers(psi, one, other)(a, b, t, SETTINGS.pair_correlators / 10, kinds=1)[0].value
 
 
 @lru_cache(maxsize=64)
 def _table_of_powers(psi: Function, one: int, other: int) -> PairAverages:
     powers = (_power(psi, one), _power(psi, other) if one != other else None)
-    return PairAverages(*powers, slopes=False)
+    return PairAverages(*powers)
 
 
 def _power(function: Function, power: int) -> Function:

@@ -27,7 +27,7 @@ def test_a_cell_gives_the_averages(name, variance, c):
     K = variance * np.exp(some.uniform(-0.05, 0.05, 9))
     t = c * K * (1 + some.uniform(-1e-5, 1e-5, 9))
     exact, _ = PairAverages(function)(K, K, t)
-    size = np.maximum(PairAverages(function, slopes=False)(K, K, K)[0].value, exact.value)
+    size = np.maximum(PairAverages(function)(K, K, K, kinds=1)[0].value, exact.value)
     slopes = np.maximum(size, K * np.abs(exact.by_t))
     for rough, tolerance in ((False, 2e-12), (True, 1e-4)):
         value, slope = PairTables(function, rough)(K, K, t, 1)
@@ -46,7 +46,7 @@ def test_a_cell_of_different_variances_gives_the_averages(name, apart, c):
     a = b * (1 + 2 * apart * np.sqrt(1 - c**2))
     t = c * np.sqrt(a * b)
     exact, _ = PairAverages(function)(a, b, t)
-    size = np.sqrt([PairAverages(function, slopes=False)(K, K, K)[0].value for K in (a, b)])
+    size = np.sqrt([PairAverages(function)(K, K, K, kinds=1)[0].value for K in (a, b)])
     size = np.maximum(size.prod(axis=0), np.sqrt(a * b) * np.abs(exact.by_t))
     for rough, tolerance in ((False, 2e-12), (True, 1e-4)):
         value, slope = PairTables(function, rough)(a, b, t, 1)

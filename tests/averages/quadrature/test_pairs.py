@@ -9,12 +9,9 @@ from fieldtheory.averages.quadrature.mehler import Series
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.quadrature.two_variables import (
-    PairAverages,
-    determinant,
-    one_minus_correlation,
-)
+from fieldtheory.averages.quadrature.two_variables import PairAverages
 from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.vanishing import determinant, one_minus_correlation
 from tests.tables import crossed
 
 ERF = Function(erf, lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)))
@@ -77,7 +74,9 @@ def test_both_algorithms_agree(functions, c):
     second = functions[1] if sign > 0 else functions[1].reflected
     nested = NestedPanels(functions[0], second, 1e-12)
     for connected in (False, True):
-        series = Series(*functions, SETTINGS.series_orders[-1])(a, b, correlation, connected)
+        series = Series(*functions, SETTINGS.series_orders[-1])(
+            np.append(a, b), np.arange(2), np.arange(2, 4), correlation, connected
+        )
         values, errors, _ = nested(a, b, np.full(2, 1 - abs(c)), np.array(means) * connected)
         allowed = 1e-12 * series[2]
         np.testing.assert_array_less(np.abs(series[0][0] - values[0]), allowed[0])
@@ -90,7 +89,7 @@ def test_both_algorithms_agree(functions, c):
 def test_connected_averages(function, K):
     """At c = 1 the variance, at c = 0 nothing, between them monotonous in c for ⟨φ;φ⟩."""
     c = np.array([0.0, 0.2, 0.5, 0.9, 0.99, 1 - 1e-9, 1.0])
-    values, _ = PairAverages(function, connected=True, slopes=False)(K, K, c * K)
+    values, _ = PairAverages(function, connected=True)(K, K, c * K, kinds=1)
     f = integrated(function, K, 128)[0]
     variance = f[-1] - f[0] ** 2
     assert values.value[0] == 0
@@ -100,8 +99,8 @@ def test_connected_averages(function, K):
 
 def test_slopes_are_differences():
     """By finite differences, jumps included."""
-    for function in (CLIP, STEP, TANH):
-        pairs = PairAverages(function)
+    for function, connected in ((CLIP, False), (STEP, False), (TANH, False), (CLIP, True)):
+        pairs = PairAverages(function, connected=connected)
         for t in (0.3, 0.95, -0.97):
             point, step = np.array([1.0, 1.2, t]), 1e-4
             exact = np.ravel(pairs(*point)[0])[1:]
@@ -116,7 +115,7 @@ def test_variances_of_zero():
     """Limits of small ones; two that vanish are one variable."""
     zero, one = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
     step = Function(lambda h: 1.0 * (h > 0), np.zeros_like, (0.0,))
-    values, _ = PairAverages(step, slopes=False)(zero, one, 0 * zero)
+    values, _ = PairAverages(step)(zero, one, 0 * zero, kinds=1)
     assert values.value == pytest.approx([0.25, 0.25, 0.5])
     shifted = Function(lambda h: 2 + np.tanh(h), lambda h: 1 / np.cosh(h) ** 2)
     values, _ = PairAverages(shifted)(zero, one, 0 * zero)
@@ -146,4 +145,4 @@ def test_a_tolerance_that_is_missed():
         PairAverages(TANH)(1.0, 1.0, 0.5, 1e-17)
     with pytest.raises(QuadratureError, match="panels"):
         fast = Function(lambda h: np.sin(30 * h) * np.tanh(h))
-        PairAverages(fast, slopes=False)(1e3, 1e3, 0.999e3)
+        PairAverages(fast)(1e3, 1e3, 0.999e3, kinds=1)

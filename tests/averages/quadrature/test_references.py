@@ -57,7 +57,7 @@ def test_pairs(row):
     moments = Coefficients(phi, 2)(np.array([a, b]))[0][:, -1]
     size = np.sqrt(moments.prod())
     value, by_t, by_a, _ = row["values"]
-    values, errors = PairAverages(phi, slopes=by_t is not None)(a, b, t)
+    values, errors = PairAverages(phi)(a, b, t, kinds=1 if by_t is None else 4)
     held(values.value[0], errors.value[0], value, size)
     if by_t is not None:
         held(values.by_t[0], errors.by_t[0], by_t, size / np.sqrt(a * b))
@@ -71,8 +71,8 @@ def test_connected_pairs(row):
     square = function(row["activation"]).square
     f = Coefficients(square, 40)(np.array([a, b]))[0]
     variances = np.maximum((f[:, 1:-1] ** 2).sum(axis=1), f[:, -1] - f[:, 0] ** 2)
-    pairs = PairAverages(square, connected=True, slopes=False)
-    values, errors = pairs(a, b, c * np.sqrt(a * b))
+    pairs = PairAverages(square, connected=True)
+    values, errors = pairs(a, b, c * np.sqrt(a * b), kinds=1)
     # φ² of sign is constant: its variance is rounding.
     size = np.sqrt(variances.prod()) if variances.min() > 1e-30 else f[0, -1]
     held(values.value[0], errors.value[0], row["values"][3], size)

@@ -122,10 +122,9 @@ def test_erf_by_the_formula(kind):
     np.testing.assert_allclose(s.output_response[off], chi[off], rtol=1e-12)
 
 
-@pytest.mark.parametrize("member", [{"_ERROR": 0.0}, {"_DECAY": 0.0}, {"_NORMS": 8}])
+@pytest.mark.parametrize("member", [{"error": 0.0}, {"decay": 0.0}, {"norms": 8}])
 def test_pairs_the_map_does_not_serve(member, monkeypatch):
-    for name, value in member.items():
-        monkeypatch.setattr(pair_pieces, name, value)
+    monkeypatch.setattr(pair_pieces, "MAPS", replace(pair_pieces.MAPS, **member))
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     found = Compared(net, inputs("many norms", 150), monkeypatch)
     assert found.sent > found.count
@@ -133,7 +132,7 @@ def test_pairs_the_map_does_not_serve(member, monkeypatch):
 
 
 def test_too_few_nodes_are_noticed(monkeypatch):
-    monkeypatch.setattr(pair_pieces, "_NEEDED", 8.0)
+    monkeypatch.setattr(pair_pieces, "MAPS", replace(pair_pieces.MAPS, decades=8.0))
     net = ft.ResidualNetwork(depth=20, branch_scale=0.3)
     found = Compared(net, inputs("many norms"), monkeypatch)
     found.require_agreement()

@@ -1,0 +1,172 @@
+"""Numeric functions that stand for averages: rules, closed forms of δ-functions, and code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from fieldtheory.averages import precise, shifted
+from fieldtheory.averages.choosing import choose
+from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.breakpoints import break_points
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.averages.nodes.closed_forms import DENSITY
+from fieldtheory.averages.nodes.float_forms import MPMATH, NUMPY, with_tails
+from fieldtheory.averages.quadrature.compiled import in_float64
+from fieldtheory.averages.rules import Rule, entry_indices
+
+# Where a function that is larger than a polynomial of this degree grows exponentially.
+_FAR, _DEGREE = 1000, 20
+# The least number of float64.
+_LEAST = np.finfo(float).smallest_subnormal
+
+
+def of_densities(
+    value: sp.Expr, arguments: Sequence[sp.Expr], backend: str, functions: dict[str, Callable]
+) -> Callable:
+    """The function of what δ-functions leave: ±∞ where it diverges, as for signals that jump alike.
+
+    It is NaN for variances of zero.
+
+    Raises
+    ------
+    QuadratureError
+        From the function, where terms of both signs diverge.
+    """
+    code, density, number = {
+        "numpy": (numpy_code, _density, np.float64),
+        "mpmath": (mpmath_code, _precise_density, mpmath.mpf),
+    }[backend]
+    compiled = code(arguments, value, functions | {DENSITY.__name__: density})
+    variances = [i for i, argument in enumerate(arguments) if argument.is_positive]
+
+    def function(*entries: Any) -> Any:
+        K = [number(k) for k in entries]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            result = compiled(*K)
+        undefined = np.asarray(result != result)
+        for i in variances:
+            undefined = undefined & np.asarray(K[i] > 0)
+        if undefined.any():
+            raise QuadratureError(
+                "a derivative of an average has no value for signals that jump together with "
+                "jumps of both signs: its terms diverge to +∞ and −∞"
+            )
+        return result
+
+    return function
+
+
+def _density(point: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """N(point; 0, variance); not zero by underflow, as it may multiply another that is infinite."""
+    spread = np.where(variance > 0, variance, 1.0)
+    peaked = np.where(point == 0, np.inf, 0.0)
+    values = np.maximum(np.exp(-(point**2) / (2 * spread)), _LEAST) / np.sqrt(2 * np.pi * spread)
+    return np.where(variance > 0, values, peaked)
+
+
+def _precise_density(point: mpmath.mpf, variance: mpmath.mpf) -> mpmath.mpf:
+    if variance > 0:
+        return mpmath.npdf(point, 0, mpmath.sqrt(variance))
+    return mpmath.mpf(0) if point else mpmath.inf
+
+
+def grows(node: AverageNode) -> bool:
+    """Whether a function of an average grows exponentially, so that panels do not end."""
+    return any(map(_grows, node.functions))
+
+
+def _grows(F: sp.Expr) -> bool:
+    if not F.has(sp.exp, sp.sinh, sp.cosh):
+        return False
+    F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
+    compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
+    points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
+    # Steps times exponentials cancel in so many digits.
+    with mpmath.workdps(4 * _FAR):
+        return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
+
+
+def entries_of(K: sp.ImmutableMatrix) -> list[sp.Expr]:
+    """The entries of a covariance in the order in which rules take them."""
+    return [K[i, j] for i, j in entry_indices(K.shape[0])]
+
+
+def integral(
+    node: AverageNode, backend: str, functions: dict[str, Callable]
+) -> tuple[Rule, sp.Expr]:
+    """The rule for an average and a call of it as a function of the covariance."""
+    unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
+    if unknown and unknown <= node.covariance.free_symbols and (average := shifted.shifted(node)):
+        return _with_mean(average, node.covariance[0, 0], backend, functions)
+    if unknown:
+        names = ", ".join(sorted(map(str, unknown)))
+        raise ValueError(f"expression must have a number for {names} inside the average {node}")
+    if any(F.atoms(sp.DiracDelta, AppliedUndef) for F in node.functions):
+        raise ValueError(f"expression must have a known, continuous activation, got {node}")
+    rule = choose(node) if backend == "numpy" else _precise_rule(node)
+    return rule, call(rule.function, entries_of(node.covariance), functions)
+
+
+def _precise_rule(node: AverageNode) -> Rule:
+    """The rule for an average with mpmath, to the digits at the time of the call."""
+    size, variables = len(node.variables), tuple(node.variables)
+    for F, v in product(node.functions, variables):
+        break_points(F, v)
+    if size > 2:
+        raise ValueError(
+            "expression must have a closed form for averages over more than two variables with "
+            f"mpmath, got {node}"
+        )
+
+    def function(*entries: Any) -> Any:
+        K = [[entries[i if i == j else -1] for j in range(size)] for i in range(size)]
+        return precise.cumulant(node.functions, variables, K, mpmath.mp.dps)
+
+    if size == 1:
+        return Rule("panels", "one variable", function)
+    return Rule("Mehler series or nested panels", "two variables", function)
+
+
+def _with_mean(
+    node: shifted.Shifted, K: sp.Expr, backend: str, functions: dict[str, Callable]
+) -> tuple[Rule, sp.Expr]:
+    """The rule for an average of one variable with a mean, and calls of it."""
+    make = shifted.rule if backend == "numpy" else shifted.precise_rule
+    rules = [make(F, node.variable) for _, F in node.terms]
+    calls = [call(rule.function, [K, node.mean], functions) for rule in rules]
+    factors = (factor for factor, _ in node.terms)
+    return rules[0], sp.Add(*[f * c for f, c in zip(factors, calls, strict=True)])
+
+
+def call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.Expr:
+    """A call of a numeric function, which is entered under a new name."""
+    name = f"average_{len(functions)}"
+    functions[name] = function
+    return sp.Function(name)(*values)
+
+
+def numpy_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The NumPy function of translated entries."""
+    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
+    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
+
+
+def mpmath_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The mpmath function of translated entries."""
+    return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
+
+
+def _sqrt(value: Any) -> Any:
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    return np.sqrt(np.maximum(value, 0.0))
