@@ -14,6 +14,7 @@ the polynomial through the nodes of the panel.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, factorial, sqrt
 from typing import Any, NamedTuple
@@ -27,18 +28,38 @@ from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
 
-# Deviations of the signals and of the noise beyond which the Gaussian is negligible.
-_REACH, _NOISE = 10.0, 8.5
-# Widths of panels: of the widest in deviations of the signals, and at a breakpoint of an earlier
-# layer in deviations of the noise since then.
-_WIDEST, _SMOOTHED = 1.7, 6.0
-# Subdivisions of wider panels: their widths in deviations of the noise, and their nodes.
-_PART, _PART_NODES = 4.25, 14
-# Hermite polynomials whose part of a function is moved on exactly: derivatives of narrow Gaussians
-# leave less rounding without them.
-_LOW = 10
-# Differences of variances and correlations of layers that are rounding.
-_EQUAL = 1e-14
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the nodes of neurons.
+
+    Parameters
+    ----------
+    reach, noise : float
+        Deviations of the signals and of the noise beyond which the Gaussian is negligible.
+    widest, smoothed : float
+        Widths of panels: of the widest in deviations of the signals, and at a breakpoint of an
+        earlier layer in deviations of the noise since then.
+    part, part_nodes : float, int
+        Subdivisions of wider panels: their widths in deviations of the noise, and their nodes.
+    low : int
+        Hermite polynomials whose part of a function is moved on exactly: derivatives of narrow
+        Gaussians leave less rounding without them.
+    equal : float
+        Differences of variances and correlations of layers that are rounding.
+    """
+
+    reach: float = 10.0
+    noise: float = 8.5
+    widest: float = 1.7
+    smoothed: float = 6.0
+    part: float = 4.25
+    part_nodes: int = 14
+    low: int = 10
+    equal: float = 1e-14
+
+
+_SETTINGS = _Settings()
 
 
 class Nodes(NamedTuple):
@@ -172,13 +193,20 @@ def on_nodes(
         c, s, variance = float(correlations[l]), float(noise[l]), float(K[l + 1])
         # Layers at a fixed point of the kernel share nodes and steps.
         parameters = np.array([K[l], variance, c, s])
-        if step is None or not stays or np.abs(parameters - previous).max() > _EQUAL:
+        if step is None or not stays or np.abs(parameters - previous).max() > _SETTINGS.equal:
             smoothed = _smoothed(np.concatenate([smoothed, own], axis=1), c, s)
             there, own = _nodes(square, variance, smoothed, count, stride)
             stays = _agree(here, there)
             there = here if stays else there
             matrices = _matrices(here, there, c, s, variance, highest)
-            step = NodeStep(there, c, variance, matrices, here.units(_LOW), there.units(_LOW + 6))
+            step = NodeStep(
+                there,
+                c,
+                variance,
+                matrices,
+                here.units(_SETTINGS.low),
+                there.units(_SETTINGS.low + 6),
+            )
             previous = parameters
         yield observable, step
         here = step.nodes
@@ -196,18 +224,18 @@ def _nodes(
 ) -> tuple[Nodes, np.ndarray]:
     """The nodes of a layer, and the edges of φ² in z with the widths of panels there (2, m)."""
     root = sqrt(K)
-    edges = np.array([-_REACH, 0.0, _REACH])
+    edges = np.array([-_SETTINGS.reach, 0.0, _SETTINGS.reach])
     own = np.zeros((2, 0))
     if K > 0:
-        inner = square.edges(_REACH * root)
+        inner = square.edges(_SETTINGS.reach * root)
         widths = np.minimum(np.append(np.inf, np.diff(inner)), np.append(np.diff(inner), np.inf))
         widths[np.isin(inner, square.kinks)] = 0.0
         own = np.array([inner, widths]) / root
-        own = own[:, np.abs(own[0]) < _REACH]
+        own = own[:, np.abs(own[0]) < _SETTINGS.reach]
         edges = np.concatenate([edges, own[0]])
-    exact = smoothed[0][(smoothed[1] == 0) & (np.abs(smoothed[0]) < _REACH)]
+    exact = smoothed[0][(smoothed[1] == 0) & (np.abs(smoothed[0]) < _SETTINGS.reach)]
     edges = np.unique(np.concatenate([edges, exact]))
-    edges = split_panels(edges, smoothed[:, smoothed[1] > 0], _WIDEST)
+    edges = split_panels(edges, smoothed[:, smoothed[1] > 0], _SETTINGS.widest)
     if stride == 2:
         edges = np.append(0.0, edges[edges > 0])
     if (len(edges) - 1) * count > SETTINGS.node_count:
@@ -247,8 +275,11 @@ def _smoothed(features: np.ndarray, c: float, s: float) -> np.ndarray:
     """
     if c == 0:
         return np.zeros((2, 0))
-    places, widths = features[0] / c, np.sqrt(features[1] ** 2 + (_SMOOTHED * s) ** 2) / abs(c)
-    inside = (np.abs(places) < 2 * _REACH) & (widths < 2 * _WIDEST)
+    places, widths = (
+        features[0] / c,
+        np.sqrt(features[1] ** 2 + (_SETTINGS.smoothed * s) ** 2) / abs(c),
+    )
+    inside = (np.abs(places) < 2 * _SETTINGS.reach) & (widths < 2 * _SETTINGS.widest)
     order = np.argsort(widths[inside], kind="stable")
     places, widths = places[inside][order], widths[inside][order]
     kept = np.ones(len(places), dtype=bool)
@@ -266,7 +297,7 @@ def _matrices(
     edges, count = here.edges, len(here.z) // (len(here.edges) - 1)
     if here.stride == 2:
         edges = np.concatenate([-edges[:0:-1], edges])
-    centres, reach = c * there.z, _NOISE * s
+    centres, reach = c * there.z, _SETTINGS.noise * s
     first = np.clip(np.searchsorted(edges, centres - reach, side="right") - 1, 0, len(edges) - 2)
     last = np.clip(np.searchsorted(edges, centres + reach, side="left") - 1, first, len(edges) - 2)
     sizes = last - first + 1
@@ -311,9 +342,9 @@ class _Blocks(NamedTuple):
     def entries(self) -> np.ndarray:
         """Those of all pairs, shape (highest + 1, m, count)."""
         blocks = np.zeros((self.highest + 1, len(self.z), self.size))
-        centre, reach = self.c * self.z, _NOISE * self.s
+        centre, reach = self.c * self.z, _SETTINGS.noise * self.s
         single = (self.low <= centre - reach) & (centre + reach <= self.high)
-        narrow = self.high - self.low <= _SMOOTHED * self.s
+        narrow = self.high - self.low <= _SETTINGS.smoothed * self.s
         split = ~narrow & ~single
         for some, of in (
             (narrow, _Blocks._of_narrow),
@@ -334,14 +365,14 @@ class _Blocks(NamedTuple):
 
     def _of_parts(self) -> np.ndarray:
         """On subdivisions of the panels, within the reach of the noise."""
-        start = np.maximum(self.low, self.c * self.z - _NOISE * self.s)
-        end = np.minimum(self.high, self.c * self.z + _NOISE * self.s)
-        parts = np.maximum(np.ceil((end - start) / (_PART * self.s)).astype(int), 1)
+        start = np.maximum(self.low, self.c * self.z - _SETTINGS.noise * self.s)
+        end = np.minimum(self.high, self.c * self.z + _SETTINGS.noise * self.s)
+        parts = np.maximum(np.ceil((end - start) / (_SETTINGS.part * self.s)).astype(int), 1)
         ends = np.concatenate([[0], np.cumsum(parts)])
         pair = np.repeat(np.arange(len(parts)), parts)
         step = ((end - start) / parts)[pair]
         begin = start[pair] + (np.arange(ends[-1]) - ends[pair]) * step
-        nodes, weights = _gauss(_PART_NODES)
+        nodes, weights = _gauss(_SETTINGS.part_nodes)
         z = begin[:, None] + step[:, None] * (nodes + 1) / 2
         values = self._weighted(z, step[:, None] * weights / 2, self.z[pair])
         polynomials = np.moveaxis(self._legendre(z, pair), 0, 1)
