@@ -150,7 +150,9 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     small = np.minimum(angle, np.pi - angle)
     reach = np.minimum(_SETTINGS.share * small, _SETTINGS.widest)
     steps = chebyshev.chebpts1(_SETTINGS.nodes)
-    slope = chebyshev.chebval(0.0, chebyshev.chebder(_cardinal(steps)))
+    # Of the polynomials that are one at a node each.
+    cardinal = np.linalg.inv(chebyshev.chebvander(steps, len(steps) - 1))
+    slope = chebyshev.chebval(0.0, chebyshev.chebder(cardinal))
     derivatives = []
     for direction in range(3):
         u, v, w = (np.multiply.outer(steps * (direction == d), reach) for d in range(3))
@@ -164,8 +166,3 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     by_a, by_b = ((row - t * by_t / 2) / K for row, K in ((by_a, a), (by_b, b)))
     hessian = np.array([by_a, by_b, by_t])
     return (hessian + np.swapaxes(hessian, 0, 1)) / 2
-
-
-def _cardinal(nodes: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients of the polynomials that are one at a node each, shape (n, n)."""
-    return np.linalg.inv(chebyshev.chebvander(nodes, len(nodes) - 1))

@@ -270,7 +270,7 @@ class _Averages:
     def _average(self, kinds: str, zero: frozenset[int]) -> Any:
         if "d" in kinds:
             i = kinds.index("d")
-            reduced = self.average(_without(kinds, i), zero | {i})
+            reduced = self.average(kinds[:i] + "1" + kinds[i + 1 :], zero | {i})
             return np.sqrt(2 / np.pi) * _inverse(_norm(self._conditional(zero)[i])) * reduced
         if "h" in kinds or "a" in kinds:
             i = kinds.index("h" if "h" in kinds else "a")
@@ -300,10 +300,6 @@ class _Averages:
     def _unit(self, i: int, zero: frozenset[int]) -> np.ndarray:
         row = self._conditional(zero)[i]
         return row * _inverse(_norm(row))
-
-
-def _without(kinds: str, i: int) -> str:
-    return kinds[:i] + "1" + kinds[i + 1 :]
 
 
 def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
