@@ -13,7 +13,7 @@ from docutils.parsers.rst.states import Inliner
 from sphinx.errors import ConfigError
 from sphinx.ext import autosummary
 
-from fieldtheory.numerics.result import _MACHINERY
+from fieldtheory.numerics.stored import _MACHINERY
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build"

@@ -9,16 +9,44 @@ from typing import Any
 
 import numpy as np
 
-# Panels in u = ln x are longer by this factor each, with so many Gauss-Legendre nodes, up to u.
-_RATIO, _NODES, _END = 1.4, 20, 600.0
-# What of the sum may be left out, and what of the layers must be smooth.
-_NEGLIGIBLE, _SMOOTH = 1e-17, 1e-12
-# Beyond the last panel ln(x f) is fitted by u, ln u and powers of 1/u on [_FITTED, _END].
-_FITTED, _POWERS, _FIT_NODES, _FIT_ERROR = 60.0, 6, 40, 1e-11
-# Rates of decay in u below this are rounding; powers of 1/u below 1 + this are not summable.
-_FLAT, _LEAST = 1e-9, 1e-3
-# Steps are interpolated up to layers later by this factor, at so many points.
-_LATEST, _POINTS, _FEWEST = 1e9, 180, 4
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of `TailSum`.
+
+    Parameters
+    ----------
+    ratio, nodes, end : float, int, float
+        Panels in u = ln x are longer by this factor each, with so many Gauss-Legendre nodes, up
+        to u.
+    negligible, smooth : float
+        What of the sum may be left out, and what of the layers must be smooth.
+    fitted, powers, fit_nodes, fit_error : float, int, int, float
+        Beyond the last panel ln(x f) is fitted by u, ln u and powers of 1/u on [fitted, end].
+    flat, least : float
+        Rates of decay in u below this are rounding; powers of 1/u below 1 + this are not
+        summable.
+    latest, points, fewest : float, int, int
+        Steps are interpolated up to layers later by this factor, at so many points.
+    """
+
+    ratio: float = 1.4
+    nodes: int = 20
+    end: float = 600.0
+    negligible: float = 1e-17
+    smooth: float = 1e-12
+    fitted: float = 60.0
+    powers: int = 6
+    fit_nodes: int = 40
+    fit_error: float = 1e-11
+    flat: float = 1e-9
+    least: float = 1e-3
+    latest: float = 1e9
+    points: int = 180
+    fewest: int = 4
+
+
+_SETTINGS = _Settings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +97,7 @@ class TailSum:
         """The sum after ``first``, with a check that terms between x and 2x are what they are."""
         total = self.after(self.first)
         between = sum(self._at(l) for l in range(self.first + 1, 2 * self.first + 1))
-        if not abs(between + self.after(2 * self.first) - total) <= _SMOOTH * (1 + total):
+        if not abs(between + self.after(2 * self.first) - total) <= _SETTINGS.smooth * (1 + total):
             raise ValueError("the sum is not that of a smooth function")
         return total
 
@@ -90,10 +118,10 @@ class TailSum:
         """Their logarithm over that of the sum that remains; None if they vanish at once."""
         from scipy.interpolate import CubicSpline
 
-        x = self.first * np.geomspace(1, _LATEST, _POINTS)
+        x = self.first * np.geomspace(1, _SETTINGS.latest, _SETTINGS.points)
         values = np.array([self._at(each + 0.5) for each in x])
-        used = (values > values[0] / _LATEST**2) & (values > _NEGLIGIBLE**4)
-        if used.sum() < _FEWEST:
+        used = (values > values[0] / _SETTINGS.latest**2) & (values > _SETTINGS.negligible**4)
+        if used.sum() < _SETTINGS.fewest:
             return None
         logarithms = np.log([self.after(each) for each in x[used]])[::-1]
         return logarithms, CubicSpline(logarithms, np.log(values[used])[::-1])
@@ -106,7 +134,7 @@ class TailSum:
 
     def _panel(self, low: float, high: float) -> float:
         """∫ x f(x) du."""
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = np.polynomial.legendre.leggauss(_SETTINGS.nodes)
         x = np.exp((low + high) / 2 + (high - low) / 2 * nodes)
         values = np.array([each * self._at(each) for each in x])
         return float((high - low) / 2 * (weights @ values))
@@ -114,8 +142,8 @@ class TailSum:
     @cached_property
     def _edges(self) -> np.ndarray:
         start = np.log(self.first) - 0.1
-        count = int(np.ceil(np.log(_END / start) / np.log(_RATIO)))
-        return np.append(np.geomspace(start, _END, count + 1), np.inf)
+        count = int(np.ceil(np.log(_SETTINGS.end / start) / np.log(_SETTINGS.ratio)))
+        return np.append(np.geomspace(start, _SETTINGS.end, count + 1), np.inf)
 
     @cached_property
     def _panels(self) -> np.ndarray:
@@ -123,7 +151,7 @@ class TailSum:
         integrals = []
         for low, high in zip(self._edges[:-2], self._edges[1:-1], strict=True):
             integrals.append(self._panel(low, high))
-            if integrals[-1] <= _NEGLIGIBLE * sum(integrals):
+            if integrals[-1] <= _SETTINGS.negligible * sum(integrals):
                 return np.append(integrals, np.zeros(len(self._edges) - 1 - len(integrals)))
         return np.append(integrals, self._beyond())
 
@@ -134,33 +162,35 @@ class TailSum:
         return self._panel(u, self._edges[panel]) + float(self._panels[panel:].sum())
 
     def _beyond(self) -> float:
-        """∫ from u = `_END` to infinity of the continued integrand."""
+        """∫ from u = `end` to infinity of the continued integrand."""
         u = _fit_nodes()
         heights = np.log([each * self._at(each) for each in np.exp(u)]) + u * 0
         for columns in ((np.log(u),), (np.log(u), u)):
-            basis = np.stack([*columns, *(u**-k for k in range(_POWERS + 1))], axis=1)
+            basis = np.stack([*columns, *(u**-k for k in range(_SETTINGS.powers + 1))], axis=1)
             scale = np.abs(basis).max(axis=0)
             solution = np.linalg.lstsq(basis / scale, heights, rcond=None)[0] / scale
-            if np.abs(basis @ solution - heights).max() <= _FIT_ERROR:
+            if np.abs(basis @ solution - heights).max() <= _SETTINGS.fit_error:
                 break
         else:
             raise ValueError("the sum converges too slowly, or not as a power of ln l")
         decay = -solution[1] if len(columns) > 1 else 0.0
-        if decay < -_FLAT or (decay <= _FLAT and -solution[0] < 1 + _LEAST):
+        if decay < -_SETTINGS.flat or (
+            decay <= _SETTINGS.flat and -solution[0] < 1 + _SETTINGS.least
+        ):
             raise ValueError("the sum diverges")
-        nodes, weights = np.polynomial.legendre.leggauss(2 * _NODES)
+        nodes, weights = np.polynomial.legendre.leggauss(2 * _SETTINGS.nodes)
         w = (nodes + 1) / 2
-        # u = _END / w^k, with which powers of u become powers of w.
-        power = 1 / (-solution[0] - 1) if decay <= _FLAT else 1.0
-        power = min(max(power, 1.0), 1 / _LEAST)
-        late = _END / w**power
+        # u = _SETTINGS.end / w^k, with which powers of u become powers of w.
+        power = 1 / (-solution[0] - 1) if decay <= _SETTINGS.flat else 1.0
+        power = min(max(power, 1.0), 1 / _SETTINGS.least)
+        late = _SETTINGS.end / w**power
         columns_late = [np.log(late), *([late] if len(columns) > 1 else [])]
-        basis = np.stack([*columns_late, *(late**-k for k in range(_POWERS + 1))], axis=1)
+        basis = np.stack([*columns_late, *(late**-k for k in range(_SETTINGS.powers + 1))], axis=1)
         return float((weights / 2 * np.exp(basis @ solution) * late * power / w).sum())
 
 
 def _fit_nodes() -> np.ndarray:
     """Chebyshev nodes in 1/u."""
-    cosines = np.cos(np.pi * (np.arange(_FIT_NODES) + 0.5) / _FIT_NODES)
-    low, high = 1 / _END, 1 / _FITTED
+    cosines = np.cos(np.pi * (np.arange(_SETTINGS.fit_nodes) + 0.5) / _SETTINGS.fit_nodes)
+    low, high = 1 / _SETTINGS.end, 1 / _SETTINGS.fitted
     return 1 / ((low + high) / 2 + (high - low) / 2 * cosines)

@@ -16,8 +16,8 @@ from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
+from fieldtheory.precision.layer_correlators import MPMATH
 from fieldtheory.precision.layer_recursion import Recursion, exact_kernel, matrices
-from fieldtheory.precision.mpmath_arithmetic import MPMATH
 
 # Digits that may be asked for: fewer are those of float64.
 FEWEST, MOST = 16, 1000

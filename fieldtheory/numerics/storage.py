@@ -341,7 +341,11 @@ def _unreadable(path: Path, writer: str) -> Iterator[None]:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    return _read_netcdf(path) if path.suffix == ".nc" else read_npz(path)
+    if path.suffix == ".npz":
+        return read_npz(path)
+    labelled = import_xarray().load_dataset(path, engine="scipy")
+    arrays = {str(name): variable.values for name, variable in labelled.data_vars.items()}
+    return {**labelled.attrs, **arrays}
 
 
 def _kind(content: Mapping[str, Any]) -> str:
@@ -358,12 +362,6 @@ def read_npz(path: Path) -> dict[str, Any]:
     # NumPy leaves a damaged file open that it has opened itself.
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
         return dict(archive)
-
-
-def _read_netcdf(path: Path) -> dict[str, Any]:
-    labelled = import_xarray().load_dataset(path, engine="scipy")
-    arrays = {str(name): variable.values for name, variable in labelled.data_vars.items()}
-    return {**labelled.attrs, **arrays}
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], Any]) -> None:

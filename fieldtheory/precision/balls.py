@@ -110,12 +110,11 @@ def _arc_of(w: Any, analytic: bool) -> Any:
     return w.atan()
 
 
-def _arctan2(y: Any, x: Any) -> Any:
-    return arb.atan2(arb(y), arb(x))
-
-
 # A determinant that rounding leaves around zero is not negative.
-_LINE = {"atan2": _arctan2, "sqrt": lambda u: arb(u).nonnegative_part().sqrt()}
+_LINE = {
+    "atan2": lambda y, x: arb.atan2(arb(y), arb(x)),
+    "sqrt": lambda u: arb(u).nonnegative_part().sqrt(),
+}
 _PLANE = {
     "arc": _arc_of,
     "root": lambda u, analytic: acb(u).sqrt(analytic=analytic),

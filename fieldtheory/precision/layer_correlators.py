@@ -27,10 +27,11 @@ import sympy as sp
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.precise_rules import legendre
+from fieldtheory.averages.precise_rules import legendre, number
 from fieldtheory.averages.rules import CLOSED_FORM
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import resolve
+from fieldtheory.compiling.translation import for_backend, resolve
+from fieldtheory.precision.arithmetic import Arithmetic
 from fieldtheory.precision.hermite_series import Sums, sums_of_layers
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages
 
@@ -153,3 +154,17 @@ def _integral(mixed: sp.Expr, pairs: list[tuple[Any, ...]]) -> Any:
                 return lambda a, b, c: integral(fewer, a, b, c)
             fewer, nodes = nodes, int(_MORE * nodes)
     raise PrecisionError(f"⟨φ² ; φ²⟩ of layers did not reach {digits} digits with {fewer} nodes")
+
+
+def _root(value: Any) -> Any:
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    return mpmath.sqrt(max(value, 0))
+
+
+# The arithmetic of mpmath, to the digits ``mpmath.mp.dps`` at the time of a call.
+MPMATH = Arithmetic(
+    number=number,
+    functions={**vars(mpmath), "sqrt": _root},
+    resolved=for_backend("mpmath"),
+    correlators=LayerCorrelators,
+)

@@ -84,7 +84,7 @@ class Recursion:
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> from fieldtheory.precision.mpmath_arithmetic import MPMATH
+    >>> from fieldtheory.precision.layer_correlators import MPMATH
     >>> linear = ResidualNetwork(depth=2, activation="linear", weight_variance=0.5, width=10)
     >>> one = Recursion(linear, sp.Rational(1, 2), MPMATH)
     >>> [float(x) for x in one.response[0, 0]], [float(x) for x in one.kernels[0, 0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,22 +19,47 @@ from fieldtheory.scaling.exact import roots
 from fieldtheory.scaling.output_variance import second_order
 from fieldtheory.theory.elementary_averages import network_averages
 
-# σ²_w T is searched up to here, in steps of ln(1 + T/τ), with averages of few digits.
-_SEARCHED, _STEP, _ROUGH = 1e4, 0.2, 1e-4
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the search for the largest response along the flow.
+
+    Parameters
+    ----------
+    searched, step, rough : float
+        σ²_w T is searched up to here, in steps of ln(1 + T/τ), with averages of few digits.
+    nodes, newton : int
+        Chebyshev nodes between bounds of the largest response, and steps of Newton's method
+        from there.
+    alike : float
+        Inputs are the same, up to sign, if p + q − 2|r| is below this part of p + q.
+    largest : float
+        The flow ends where variances are larger.
+    flat, margin : float
+        Errors of heights, and the least difference of heights that is trusted.
+    fewest : int
+        The fewest times among which a maximum is looked for where the flow could not be
+        followed further.
+    block : int
+        Pairs whose states are interpolated at once.
+    """
+
+    searched: float = 1e4
+    step: float = 0.2
+    rough: float = 1e-4
+    nodes: int = 16
+    newton: int = 4
+    alike: float = 1e-12
+    largest: float = 1e12
+    flat: float = 1e-3
+    margin: float = 0.05
+    fewest: int = 8
+    block: int = 64
+
+
+_SETTINGS = _Settings()
 _COARSE: dict[str, Any] = {"method": "DOP853", "rtol": 1e-6, "atol": 1e-10}
 _EXACT: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14, "dense_output": True}
-# Chebyshev nodes between bounds of the largest response, and steps of Newton's method from there.
-_NODES, _NEWTON = 16, 4
-# Inputs are the same, up to sign, if p + q − 2|r| is below this part of p + q.
-_ALIKE = 1e-12
-# The flow ends where variances are larger.
-_LARGEST = 1e12
-# Errors of heights, and the least difference of heights that is trusted.
-_FLAT, _MARGIN = 1e-3, 0.05
-# The fewest times among which a maximum is looked for where the flow could not be followed further.
-_FEWEST = 8
-# Pairs whose states are interpolated at once.
-_BLOCK = 64
 
 
 def covariance_scaling(
@@ -62,7 +88,7 @@ def covariance_scaling(
     (array([0.4062]), array([0.4212]))
     """
     start, entries, branch = np.stack([p, q, r]), network_functions(network), unit_branch(network)
-    rough = Flow(pair_functions(entries, _ROUGH, searching=True), *branch)
+    rough = Flow(pair_functions(entries, _SETTINGS.rough, searching=True), *branch)
     at_zero, tops = _located(rough, start, branch.weight)
     pair, low, high = tops
     # Without a maximum it is NaN.
@@ -97,13 +123,13 @@ def _roots(
     slope: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """Times (pairs,) at which a function of them falls through zero between bounds."""
-    times = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
-    coefficients = transform(_NODES) @ [slope(t) for t in times]
+    times = low + (high - low) * (nodes(_SETTINGS.nodes)[:, None] + 1) / 2
+    coefficients = transform(_SETTINGS.nodes) @ [slope(t) for t in times]
     zeros = roots(coefficients)
     half = (high - low) / 2
     change = chebyshev.chebval(zeros, chebyshev.chebder(coefficients), tensor=False) / half
     time = low + half * (zeros + 1)
-    for _ in range(_NEWTON):
+    for _ in range(_SETTINGS.newton):
         time = np.clip(time - slope(time) / change, low, high)
     return time
 
@@ -126,11 +152,11 @@ def _located(flow: Flow, start: np.ndarray, weight: float) -> tuple[np.ndarray, 
     usual = doubling[(doubling > 0) & np.isfinite(doubling)]
     # In u = ln(1 + t/τ) flows change evenly, with the time τ in which the first variance doubles.
     tau = usual.min() if usual.size else 1 / weight
-    last = np.log1p(_SEARCHED / weight / tau)
-    times = tau * np.expm1(np.linspace(0, last, int(np.ceil(last / _STEP)) + 1))
+    last = np.log1p(_SETTINGS.searched / weight / tau)
+    times = tau * np.expm1(np.linspace(0, last, int(np.ceil(last / _SETTINGS.step)) + 1))
 
     def overflows(t: float, y: np.ndarray) -> float:
-        return _LARGEST - np.abs(y[: 2 * pairs]).max()
+        return _SETTINGS.largest - np.abs(y[: 2 * pairs]).max()
 
     # Variances of unbounded activations grow exponentially.
     overflows.terminal = True  # type: ignore[attr-defined]
@@ -140,17 +166,17 @@ def _located(flow: Flow, start: np.ndarray, weight: float) -> tuple[np.ndarray, 
 
     state = np.append(start, np.zeros(pairs))
     solved = solve_ivp(rate, (0, times[-1]), state, t_eval=times, events=overflows, **_COARSE)
-    if len(solved.t) < _FEWEST:
+    if len(solved.t) < _SETTINGS.fewest:
         _successful(solved)
     # Where averages stop to be known the flow ends.
     times, y = solved.t, solved.y.reshape(4, pairs, -1)
     size = y[0, :, 1] + y[1, :, 1]
     # Rounding would grow until it parts them.
-    alike = size - 2 * np.abs(y[2, :, 1]) <= _ALIKE * size
+    alike = size - 2 * np.abs(y[2, :, 1]) <= _SETTINGS.alike * size
     flat = y.reshape(4, -1)
     heights = (flow.height(*flat[:3]) + flat[3]).reshape(pairs, -1)
     # Slopes are costly: they are looked at where the response may fall from the start.
-    (level,) = np.nonzero(heights[:, 0] + _FLAT >= heights[:, 1])
+    (level,) = np.nonzero(heights[:, 0] + _SETTINGS.flat >= heights[:, 1])
     falls = np.zeros(pairs, dtype=bool)
     if len(level):
         falls[level] = flow.slope(*start[:, level]) <= 0
@@ -171,14 +197,14 @@ def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:
     pair, top = np.nonzero(inside)
     height = heights[pair, top][:, None]
     place, last = np.arange(len(times)), len(times) - 1
-    lower = heights[pair] < height - _FLAT
+    lower = heights[pair] < height - _SETTINGS.flat
     low = np.where(lower & (place < top[:, None]), place, 0).max(axis=1)
     high = np.where(lower & (place > top[:, None]), place, last + 1).min(axis=1)
     between = (place >= low[:, None]) & (place <= high[:, None])
     kept = (high <= last) & ~(between & (heights[pair] > height)).any(axis=1)
     highest = np.where(falls, heights[:, 0], -np.inf)
     np.maximum.at(highest, pair[kept], height[kept, 0])
-    kept &= height[:, 0] + _MARGIN >= highest[pair]
+    kept &= height[:, 0] + _SETTINGS.margin >= highest[pair]
     return _Tops(pair[kept], times[low[kept]], times[high[kept]])
 
 
@@ -211,8 +237,8 @@ def _trajectories(
 
     def state_at(time: np.ndarray) -> np.ndarray:
         states = np.empty((size, pairs))
-        for first in range(0, pairs, _BLOCK):
-            own = np.arange(first, min(first + _BLOCK, pairs))
+        for first in range(0, pairs, _SETTINGS.block):
+            own = np.arange(first, min(first + _SETTINGS.block, pairs))
             values = follow(time[own]).reshape(size, pairs, len(own))
             states[:, own] = values[:, own, np.arange(len(own))]
         return states

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -16,19 +16,47 @@ from fieldtheory.scaling.responses import Stack, height, slope, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 _SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
-# It is searched with rough averages of pairs: what their series leave out, the least difference of
-# heights that is trusted, and how far around the vertex the maximum is sought, of a step, which is
-# divided into so many parts.
-_ROUGH, _MARGIN, _NEAR, _PARTS = 1e-3, 0.05, 0.2, 8
-# From values at equal steps around a top to the polynomial through them.
-_STEPS = 7
-_POLYNOMIAL = np.linalg.inv(np.vander(np.arange(_STEPS) - _STEPS // 2.0, increasing=True))
-# Chebyshev nodes between bounds, and the last coefficients allowed: of the largest, and where they
-# no longer fall by this factor, as heights of nearly parallel inputs are right to 1e-16/(1 − c).
-_NODES = 12
-_RESOLVED, _ROUNDING, _FALLS = 3e-10, 5e-11, 4.0
-# How often the bounds are moved, or drawn closer around the highest node by so many nodes.
-_TRIES, _CLOSER = 5, 3
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the search for the highest maximum of the response.
+
+    Parameters
+    ----------
+    rough, margin, near, parts : float, float, float, int
+        Rough averages of pairs of the search: what their series leave out, the least
+        difference of heights that is trusted, and how far around the vertex the maximum is
+        sought, of a step, which is divided into so many parts.
+    steps : int
+        From values at equal steps around a top to the polynomial through them.
+    nodes : int
+        Chebyshev nodes between bounds.
+    resolved, rounding, falls : float
+        The last coefficients allowed: of the largest, and where they no longer fall by this
+        factor, as heights of nearly parallel inputs are right to 1e-16/(1 − c).
+    tries, closer : int
+        How often the bounds are moved, or drawn closer around the highest node by so many
+        nodes.
+    """
+
+    rough: float = 1e-3
+    margin: float = 0.05
+    near: float = 0.2
+    parts: int = 8
+    steps: int = 7
+    nodes: int = 12
+    resolved: float = 3e-10
+    rounding: float = 5e-11
+    falls: float = 4.0
+    tries: int = 5
+    closer: int = 3
+
+
+_SETTINGS = _Settings()
+_POLYNOMIAL = np.linalg.inv(
+    np.vander(np.arange(_SETTINGS.steps) - _SETTINGS.steps // 2.0, increasing=True)
+)
 
 
 def optima(
@@ -65,7 +93,7 @@ def optima(
     fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))
     each = stack.of(index)
     entries = stack.averages.entries
-    rough = replace(each, averages=pair_functions(entries, _ROUGH, searching=True))
+    rough = replace(each, averages=pair_functions(entries, _SETTINGS.rough, searching=True))
     grid = _SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
         values = height(rough, grid, *fields)
@@ -110,7 +138,7 @@ def _maxima(
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
     tops[1:-1][inside] = values[1:-1][inside]
     tops[0] = values[0]
-    chosen = (tops >= tops.max(axis=0) - _MARGIN) & np.isfinite(tops)
+    chosen = (tops >= tops.max(axis=0) - _SETTINGS.margin) & np.isfinite(tops)
     squares, heights = np.full(values.shape, np.nan), np.where(chosen, tops, -np.inf)
     (at_zero,) = np.nonzero(chosen[0])
     if len(at_zero):
@@ -134,7 +162,7 @@ def _maxima(
         highest[missing] = height(own[0], peaks[None, missing], *own[1])[0]
     squares[top, column] = peaks
     heights[top, column] = np.where(np.isnan(peaks), np.inf, highest)
-    ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _MARGIN
+    ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _SETTINGS.margin
     highest_square = squares[heights.argmax(axis=0), np.arange(len(each.depths))]
     return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
 
@@ -151,15 +179,17 @@ def _around_vertex(
     grid: np.ndarray, values: np.ndarray, top: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds around the highest point of the polynomials in ln s through the values by a top."""
-    columns, half = np.arange(len(top)), _STEPS // 2
+    columns, half = np.arange(len(top)), _SETTINGS.steps // 2
     middle = np.clip(top, half + 1, len(grid) - 1 - half)
     around = _POLYNOMIAL @ values[middle + np.arange(-half, half + 1)[:, None], columns]
     # Networks and inputs with common places share the averages of their variances.
-    parts = np.arange(-_PARTS, _PARTS + 1) / _PARTS
+    parts = np.arange(-_SETTINGS.parts, _SETTINGS.parts + 1) / _SETTINGS.parts
     heights = np.polynomial.polynomial.polyval(top - middle + parts[:, None], around, tensor=False)
     step = np.log(grid[-1] / grid[-2])
     vertex = parts[heights.argmax(axis=0)] * step
-    return tuple(grid[top, columns] * np.exp(vertex + d * step) for d in (-_NEAR, _NEAR))
+    return tuple(
+        grid[top, columns] * np.exp(vertex + d * step) for d in (-_SETTINGS.near, _SETTINGS.near)
+    )
 
 
 def _bracketed(
@@ -203,15 +233,17 @@ def _interpolated_maxima(
     left = np.flatnonzero(limits[0] > 0)
     with np.errstate(divide="ignore"):
         low, high, lowest, highest = (np.log(bound[left]) for bound in (*bounds, *limits))
-    for _ in range(_TRIES):
+    for _ in range(_SETTINGS.tries):
         if not len(left):
             break
-        places = low + (high - low) * (nodes(_NODES)[:, None] + 1) / 2
+        places = low + (high - low) * (nodes(_SETTINGS.nodes)[:, None] + 1) / 2
         part = chosen[left]
         values = height(each.of(part), np.exp(places), *(f[part] for f in fields))
-        coefficients = transform(_NODES) @ values
+        coefficients = transform(_SETTINGS.nodes) @ values
         size, before, last = (np.abs(coefficients[i:]).max(axis=0) for i in (1, -4, -2))
-        resolved = (last <= _RESOLVED * size) | ((last <= _ROUNDING) & (_FALLS * last >= before))
+        resolved = (last <= _SETTINGS.resolved * size) | (
+            (last <= _SETTINGS.rounding) & (_SETTINGS.falls * last >= before)
+        )
         slopes = chebyshev.chebder(coefficients)
         vertex = roots(slopes)
         logarithms = low + (high - low) * (vertex + 1) / 2
@@ -219,8 +251,11 @@ def _interpolated_maxima(
         result[left[inside]] = np.exp(logarithms[inside])
         heights[left] = chebyshev.chebval(vertex, coefficients, tensor=False)
         top, columns = values.argmax(axis=0), np.arange(len(left))
-        at_end = (top == 0) | (top == _NODES - 1)
-        narrow = [places[np.clip(top + d, 0, _NODES - 1), columns] for d in (-_CLOSER, _CLOSER)]
+        at_end = (top == 0) | (top == _SETTINGS.nodes - 1)
+        narrow = [
+            places[np.clip(top + d, 0, _SETTINGS.nodes - 1), columns]
+            for d in (-_SETTINGS.closer, _SETTINGS.closer)
+        ]
         half, middle = (high - low) / 2, np.where(top == 0, low, high)
         new = [
             np.clip(np.where(at_end, shifted, closer), lowest, highest)

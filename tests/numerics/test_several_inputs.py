@@ -9,9 +9,12 @@ import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import chunks
 from tests.numerics.pair_examples import (
+    ELSEWHERE,
+    KINKED,
     OFFSET,
     OPPOSED,
     STEP,
+    STEPPED,
     STEPS,
     THREE,
     TWO,
@@ -22,50 +25,75 @@ from tests.numerics.pair_examples import (
 )
 from tests.tables import slow
 
+ZERO, BIASES = np.diag([0.0, 0.3]), (0.0, 0.07)
 FIELDS = ["G11", "kernel_variance", "mean_shift", "four_point", "output_kurtosis"]
 
 
 @pytest.mark.parametrize(
-    ("name", "gamma", "K0", "depth", "count"),
+    ("name", "gamma", "K0", "depth", "count", "readout_bias"),
     [
-        slow("erf", 0.7, TWO, 2, 32),
-        slow("erf", 1.0, TWO, 1, 40),
-        slow("tanh", 1.0, TWO / 2, 1, 38),
-        slow("tanh", 0.7, TWO / 2, 1, 38),
-        ("gelu", 0.0, TWO, 2, 26),
-        slow("gelu", 0.7, TWO, 1, 32),
-        ("relu", 0.0, TWO, 1, 24),
-        slow("relu", 0.7, TWO, 1, 28),
-        slow("abs", -0.7, TWO, 1, 32),
-        slow("elu", 0.7, TWO, 1, 30),
-        slow("softsign", 1.0, TWO, 1, 34),
-        slow("softsign", 0.7, THREE, 1, 26),
-        slow("elu", 1.0, THREE, 1, 26),
-        slow("hard_tanh", 0.7, 2 * TWO, 1, 18),
-        slow(OFFSET, 0.7, TWO, 1, 28),
-        slow(STEPS, 0.0, 3 * TWO, 1, 24),
-        slow(STEPS, 0.7, 3 * TWO, 1, 28),
-        slow(STEPS, 1.0, 3 * OPPOSED, 1, 28),
-        slow(STEP, 0.0, 3 * OPPOSED, 1, 28),
-        slow(STEP, 0.7, 4 * TWO, 1, 44),
-        slow("leaky_relu", 1.0, TWO, 1, 32),
-        slow("relu", 1.0, TWO, 2, 34),
-        slow("erf", 0.7, THREE, 1, 36),
-        slow("tanh", 0.0, THREE / 2, 2, 38),
-        slow("gelu", 1.0, THREE / 2, 1, 32),
-        slow("relu", 1.0, THREE, 1, 32),
+        slow("erf", 0.7, TWO, 2, 32, None),
+        slow("erf", 1.0, TWO, 1, 40, None),
+        slow("tanh", 1.0, TWO / 2, 1, 38, None),
+        slow("tanh", 0.7, TWO / 2, 1, 38, None),
+        ("gelu", 0.0, TWO, 2, 26, None),
+        slow("gelu", 0.7, TWO, 1, 32, None),
+        ("relu", 0.0, TWO, 1, 24, None),
+        slow("relu", 0.7, TWO, 1, 28, None),
+        slow("abs", -0.7, TWO, 1, 32, None),
+        slow("elu", 0.7, TWO, 1, 30, None),
+        slow("softsign", 1.0, TWO, 1, 34, None),
+        slow("softsign", 0.7, THREE, 1, 26, None),
+        slow("elu", 1.0, THREE, 1, 26, None),
+        slow("hard_tanh", 0.7, 2 * TWO, 1, 18, None),
+        slow(OFFSET, 0.7, TWO, 1, 28, None),
+        slow(STEPS, 0.0, 3 * TWO, 1, 24, None),
+        slow(STEPS, 0.7, 3 * TWO, 1, 28, None),
+        slow(STEPS, 1.0, 3 * OPPOSED, 1, 28, None),
+        slow(STEP, 0.0, 3 * OPPOSED, 1, 28, None),
+        slow(STEP, 0.7, 4 * TWO, 1, 44, None),
+        slow("leaky_relu", 1.0, TWO, 1, 32, None),
+        slow("relu", 1.0, TWO, 2, 34, None),
+        slow("erf", 0.7, THREE, 1, 36, None),
+        slow("tanh", 0.0, THREE / 2, 2, 38, None),
+        slow("gelu", 1.0, THREE / 2, 1, 32, None),
+        slow("relu", 1.0, THREE, 1, 32, None),
+        *[(name, 0.7, ZERO, 1, 24, 0.0) for name in ("heaviside", STEPPED, "abs")],
+        *[(name, 0.7, ZERO, 1, 24, 0.07) for name in ("sign", "relu", "cos")],
+        *[
+            slow(name, 0.7, ZERO, 1, 24, b)
+            for name in ("leaky_relu", "elu", "selu")
+            for b in BIASES
+        ],
+        *[slow("softsign", 0.7, ZERO, 1, 26, 0.0), slow("tanh", 0.7, ZERO, 1, 40, 0.07)],
+        *[slow("erf", 0.7, ZERO, 1, 36, 0.0), slow("gelu", 0.7, ZERO, 1, 28, 0.07)],
+        *[slow("exp(-h**2)", 0.7, ZERO, 1, 62, 0.0), slow("hard_tanh", 0.7, ZERO, 1, 26, 0.07)],
+        slow("relu6", 0.7, ZERO, 1, 24, 0.0),
     ],
 )
-def test_against_dense_blocks(name, gamma, K0, depth, count):
-    net = network(name, gamma, depth)
-    s, known, N = ft.solve(net, K0), dense(net, K0, count), net.width
-    np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=1e-9)
+def test_against_dense_blocks(name, gamma, K0, depth, count, readout_bias):
+    """An input that is zero is one so narrow that it is none: what is left is its deviation, 1e-13.
+
+    Its readout has biases too, the first layer that zero signals change.
+    """
+    bias = {} if readout_bias is None else {"bias_variance": readout_bias}
+    bias |= {"readout_bias_variance": readout_bias} if bias else {}
+    net = network(name, gamma, depth, **bias)
+    K0 = np.array(K0)
+    near = np.where((K0 == 0) & np.eye(len(K0), dtype=bool), 1e-26, K0)
+    s, known, N = ft.solve(net, K0), dense(net, near, count), net.width
+    np.testing.assert_allclose(upper(s.residual_kernels), upper(known.C), rtol=0, atol=1e-12)
+    # The promise beside zero: 1e-6 with kinks and jumps, and 1e-4 of their mean shift.
+    kinks = bool(bias) and name in {*KINKED, *ELSEWHERE} - {"relu", "abs", "leaky_relu"}
+    allowed = max(1e-6 * np.abs(known.G11).max() * kinks, 1e-9)
+    np.testing.assert_allclose(N * of_pairs(s.G11), known.G11, rtol=0, atol=allowed)
+    np.testing.assert_allclose(s.four_point, known.vertex, rtol=0, atol=allowed)
     sums = known.A**2
     variance = np.einsum("lk,lm,kmpp->lp", sums, sums, s.G11[:-1, :-1])
     np.testing.assert_allclose(upper(s.kernel_variance), variance, rtol=1e-12, atol=1e-18)
     shift = known.shift.reshape(depth + 2, -1)
-    np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=1e-9)
+    allowed = max(1e-4 * np.abs(shift).max() * kinks, 1e-9)
+    np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=allowed)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
@@ -93,38 +121,6 @@ def test_linear_networks_are_exact(gamma):
     np.testing.assert_allclose(s.mean_shift, 0, atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("name", "gamma"), [("erf", 0.7), ("gelu", 1.0), ("relu", 0.0), (STEP, 0.7)]
-)
-def test_variances_are_those_of_single_inputs(name, gamma):
-    net = network(name, gamma, 2)
-    s, own = ft.solve(net, TWO), [0, 2]
-    for i, at in enumerate(own):
-        one = ft.solve(net, TWO[i, i])
-        np.testing.assert_allclose(s.G11[:, :, at, at], one.G11, rtol=1e-8, atol=1e-16)
-        np.testing.assert_allclose(s.kernel_variance[:, i, i], one.kernel_variance, rtol=1e-8)
-        np.testing.assert_allclose(s.four_point[:, at, at], one.four_point, rtol=1e-8)
-        np.testing.assert_allclose(s.output_kurtosis[i], one.output_kurtosis, rtol=1e-8)
-        np.testing.assert_allclose(s.mean_shift[:, i, i], one.mean_shift, rtol=1e-9, atol=1e-16)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("off", [0.0, 1e-8, 1e-4])
-def test_identical_and_opposite_inputs(sign, off):
-    """For odd φ without bias a covariance fluctuates as the variance does, up to the sign."""
-    net = network("tanh", 0.7, 3, bias_variance=0.0, readout_bias_variance=0.0)
-    c = sign * (1 - off)
-    s, one = ft.solve(net, [[0.3, 0.3 * c], [0.3 * c, 0.3]]), ft.solve(net, 0.3)
-    signs = np.outer([1, sign, 1], [1, sign, 1])
-    scale = np.abs(one.G11).max()
-    difference = s.G11 * signs - one.G11[:, :, None, None]
-    np.testing.assert_array_less(np.abs(difference), (1e-9 + 20 * off) * scale)
-    shift = s.mean_shift * [[1, sign], [sign, 1]] - one.mean_shift[:, None, None]
-    assert np.abs(shift).max() < (1e-9 + 20 * off) * np.abs(one.mean_shift).max()
-    vertex = s.four_point * signs - one.four_point[:, None, None]
-    assert np.abs(vertex).max() < (1e-9 + 20 * off) * one.four_point.max()
-
-
 def test_orthogonal_inputs():
     """Odd φ without bias: covariances fluctuate about zero, not shifted, apart from variances."""
     net = network("erf", 1.0, 3, bias_variance=0.0, readout_bias_variance=0.0)
@@ -133,28 +129,6 @@ def test_orthogonal_inputs():
     np.testing.assert_allclose(s.G11[:, :, 0, 2], 0, atol=1e-17)
     np.testing.assert_allclose(s.mean_shift[:, 0, 1], 0, atol=1e-15)
     assert (np.diagonal(s.G11[1:, 1:, 1, 1]) > 0).all()
-
-
-def test_one_input_as_a_matrix():
-    net = network("gelu", 0.7, 4)
-    s, one = ft.solve(net, [[0.3]]), ft.solve(net, 0.3)
-    np.testing.assert_allclose(s.G11[:, :, 0, 0], one.G11, rtol=1e-8, atol=1e-16)
-    np.testing.assert_allclose(s.mean_shift[:, 0, 0], one.mean_shift, rtol=1e-12, atol=1e-16)
-    np.testing.assert_allclose(s.four_point[:, 0, 0], one.four_point, rtol=1e-8)
-    assert s.kernel_variance.shape == (5, 1, 1) and s.output_kurtosis.shape == (1,)
-
-
-def test_order_of_the_inputs():
-    net, order = network("gelu", 0.7, 2), np.array([2, 0, 1])
-    s, other = ft.solve(net, THREE), ft.solve(net, THREE[np.ix_(order, order)])
-    place = np.zeros((3, 3), dtype=int)
-    i, j = np.triu_indices(3)
-    place[i, j] = place[j, i] = np.arange(6)
-    to = place[order[i], order[j]]
-    np.testing.assert_allclose(other.G11, s.G11[..., to[:, None], to], rtol=1e-8, atol=1e-14)
-    np.testing.assert_allclose(other.four_point, s.four_point[:, to[:, None], to], atol=1e-10)
-    expected = s.mean_shift[:, order[:, None], order]
-    np.testing.assert_allclose(other.mean_shift, expected, rtol=1e-7, atol=1e-14)
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)

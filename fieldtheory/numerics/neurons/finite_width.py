@@ -9,6 +9,7 @@ covariances of all pairs of layers are computed once, their sums over the earlie
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,16 +37,36 @@ from fieldtheory.theory.elementary_averages import X
 if TYPE_CHECKING:
     from fieldtheory.numerics.neurons.fourier_basis import Spectrum
 
-# Nodes of a panel, and those and the wave numbers of the coarser resolution.
-_NODES, _FEWER_NODES, _FEWER_NUMBERS = 20, 16, 0.9
-# Errors that one may want to take.
-_ACCEPTABLE = 0.05
-# Corrections smaller than this times their natural size are compared with that.
-_NATURAL = 1e-5
-# φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of this.
-_CONSTANT = 1e-6
-# Layers whose factors are multiplied before they multiply the densities of earlier ones.
-_LAYERS = 16
+
+@dataclass(frozen=True)
+class _Settings:
+    """Resolutions that are compared, and errors.
+
+    Parameters
+    ----------
+    nodes, fewer_nodes, fewer_numbers : int, int, float
+        Nodes of a panel, and those and the wave numbers of the coarser resolution.
+    acceptable : float
+        Errors that one may want to take.
+    natural : float
+        Corrections smaller than this times their natural size are compared with that.
+    constant : float
+        φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of
+        this.
+    layers : int
+        Layers whose factors are multiplied before they multiply the densities of earlier ones.
+    """
+
+    nodes: int = 20
+    fewer_nodes: int = 16
+    fewer_numbers: float = 0.9
+    acceptable: float = 0.05
+    natural: float = 1e-5
+    constant: float = 1e-6
+    layers: int = 16
+
+
+_SETTINGS = _Settings()
 
 
 class Neurons(NamedTuple):
@@ -112,11 +133,11 @@ class Neurons(NamedTuple):
             from fieldtheory.numerics.neurons.fourier_basis import in_fourier_series
 
             chain = correlations, self.skips, self.added
-            spectrum = spectrum.coarser(_FEWER_NUMBERS) if coarser else spectrum
+            spectrum = spectrum.coarser(_SETTINGS.fewer_numbers) if coarser else spectrum
             return in_fourier_series(self.square, weights, K, chain, spectrum)
         from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 
-        count = _FEWER_NODES if coarser else _NODES
+        count = _SETTINGS.fewer_nodes if coarser else _SETTINGS.nodes
         return on_nodes(self.square, weights, K, correlations, self.noise, count, highest)
 
     def compared(
@@ -178,8 +199,8 @@ def at_first_order(
 
     def scales(result: FirstOrder) -> np.ndarray:
         q = np.abs(result.variance)
-        shift = np.abs(result.shift) + _NATURAL * share * ratio(q, C[1:])
-        sizes = np.stack([shift + _CONSTANT * C[1:], q + _CONSTANT * C[1:] ** 2])
+        shift = np.abs(result.shift) + _SETTINGS.natural * share * ratio(q, C[1:])
+        sizes = np.stack([shift + _SETTINGS.constant * C[1:], q + _SETTINGS.constant * C[1:] ** 2])
         return np.maximum.accumulate(sizes, axis=1)
 
     neurons = Neurons.of(network, layers.weights[1:], K[:-1], C[:-1])
@@ -209,7 +230,7 @@ def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | No
         spectrum = neurons.spectrum(0)
         layers = list(neurons.resolved(spectrum, False, 0))
         squares = connected_squares(layers)
-        root = np.sqrt(np.diagonal(squares) + _CONSTANT * neurons.moments**2)
+        root = np.sqrt(np.diagonal(squares) + _SETTINGS.constant * neurons.moments**2)
         weights = ratio(np.ones_like(root), root)
         rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
         errors = ratio(np.abs(np.tril(squares) @ weights - rough), root)
@@ -230,14 +251,14 @@ def connected_squares(layers: Layers) -> np.ndarray:
     for l, (D, step) in enumerate(layers):
         if l == start:
             # The densities of the layers from there on, and what averages D of them.
-            recent, averaging = np.empty((2, _LAYERS, len(D.density)))
+            recent, averaging = np.empty((2, _SETTINGS.layers, len(D.density)))
             factors = np.ones(len(D.density))
         last = l - start + 1
         recent[last - 1], averaging[last - 1] = D.density, D.averaging * factors
         squares[l, start : l + 1] = recent[:last] @ D.averaging
         # Products on nodes beyond the highest order belong to the square, too.
         squares[l, l] = D.square
-        if step is not None and step.factors is not None and last < _LAYERS:
+        if step is not None and step.factors is not None and last < _SETTINGS.layers:
             factors *= step.factors
             recent[:last] *= step.factors
             continue
@@ -295,7 +316,7 @@ def at_second_order(
 
     def scales(result: SecondOrder) -> np.ndarray:
         sizes = [
-            np.abs(values) + _NATURAL * ratio(q2, C[1:] ** (3 - k))
+            np.abs(values) + _SETTINGS.natural * ratio(q2, C[1:] ** (3 - k))
             for k, values in enumerate(result[:3])
         ]
         return np.maximum.accumulate(np.stack(sizes), axis=1)
@@ -317,6 +338,6 @@ def _failure(what: str, errors: np.ndarray, allowed: float) -> str:
         f"{what} leave a relative error of {error:.1g} in layer {layer + 1}, "
         f"allowed is {allowed:.1g}"
     )
-    if error < _ACCEPTABLE:
+    if error < _SETTINGS.acceptable:
         return f"{said}; solve(..., rtol={2 * error:.1g}) takes it"
     return f"{said}: the activation is too steep, or the layers are too close to one another"

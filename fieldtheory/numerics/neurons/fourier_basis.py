@@ -14,6 +14,7 @@ equidistant points, sums over which integrate to rounding what is analytic and f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from math import ceil, factorial, pi, sqrt
@@ -25,23 +26,49 @@ from scipy import fft
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.numerics.neurons.interacting_neurons import Observable
 
-# Half the interval in deviations of the signals, at least and about twice at most.
-_REACH = 10.0
-# The spectrum of a Gaussian times polynomials ends at this over its deviation.
-_END = 10.0
-# Points beyond what resolves densities: D², and products of densities and D at order 1/N².
-_FINER, _PRODUCTS = 1.1, 1.5
-# Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
-# rounding, and the most points of a layer.
-_FEWEST, _FACTOR, _ROUNDING, _MOST = 1 << 8, 1.6, 1e-15, 1 << 12
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the Fourier series of neurons.
+
+    Parameters
+    ----------
+    reach : float
+        Half the interval in deviations of the signals, at least and about twice at most.
+    end : float
+        The spectrum of a Gaussian times polynomials ends at this over its deviation.
+    finer, products : float
+        Points beyond what resolves densities: D², and products of densities and D at order
+        1/N².
+    fewest, factor, rounding, most : int, float, float, int
+        Points at which the spectrum of φ² is found, at least and by which factor more, what of
+        it is rounding, and the most points of a layer.
+    parts : int
+        Parts of an octave of deviations for which one spectrum of φ² stands.
+    largest : float
+        Functions that are larger at the ends of intervals drown averages in the rounding of
+        densities.
+    left_out : float
+        The largest second derivative that is left out of φ² and its square, relative to the
+        largest.
+    """
+
+    reach: float = 10.0
+    end: float = 10.0
+    finer: float = 1.1
+    products: float = 1.5
+    fewest: int = 1 << 8
+    factor: float = 1.6
+    rounding: float = 1e-15
+    most: int = 1 << 12
+    parts: int = 16
+    largest: float = 1e5
+    left_out: float = 1e-12
+
+
+_SETTINGS = _Settings()
 # Numbers of points of which transforms are fast, so few that one grid serves many layers.
 _FAST = np.array([fft.next_fast_len(ceil(2 ** (i / 3)), real=True) for i in range(9, 40)])
-# Parts of an octave of deviations for which one spectrum of φ² stands.
-_PARTS = 16
-# Functions that are larger at the ends of intervals drown averages in the rounding of densities.
-_LARGEST = 1e5
-# The largest second derivative that is left out of φ² and its square, relative to the largest.
-_LEFT_OUT = 1e-12
 
 
 class Spectrum(NamedTuple):
@@ -86,27 +113,27 @@ def spectrum_of(
     deviation = np.sqrt(K)
     # Few intervals serve many layers.
     octave = np.floor(np.log2(deviation.max() / deviation))
-    reach = _REACH * deviation.max() * 2.0**-octave
-    numbers = _END / deviation
+    reach = _SETTINGS.reach * deviation.max() * 2.0**-octave
+    numbers = _SETTINGS.end / deviation
     for each in np.unique(octave):
         some = octave == each
         # Kept for deviations of the same part of an octave.
-        part = ceil(_PARTS * np.log2(deviation[some].max()))
-        numbers[some] += _largest_number(square, 2.0 ** (part / _PARTS))
+        part = ceil(_SETTINGS.parts * np.log2(deviation[some].max()))
+        numbers[some] += _largest_number(square, 2.0 ** (part / _SETTINGS.parts))
     # Densities of γh have the numbers of those before over γ, as far as noise leaves them.
     for l, (skip, noise) in enumerate(zip(skips, added, strict=True)):
-        spread = (skip / numbers[l]) ** 2 + noise / _END**2
+        spread = (skip / numbers[l]) ** 2 + noise / _SETTINGS.end**2
         if spread > 0:
             numbers[l + 1] = max(numbers[l + 1], spread**-0.5)
-    points = (_PRODUCTS if products else _FINER) * reach / pi * numbers
-    if not points.max() <= _MOST:
+    points = (_SETTINGS.products if products else _SETTINGS.finer) * reach / pi * numbers
+    if not points.max() <= _SETTINGS.most:
         return None
     # What noise leaves of the densities of a layer, and of those that it adds to the next.
     with np.errstate(divide="ignore"):
-        noise = _END / np.sqrt(added)
+        noise = _SETTINGS.end / np.sqrt(added)
     product = (skips == 1) & (np.diff(octave) == 0)
     left = np.maximum(np.append(0.0, noise), np.append(np.where(product, noise, np.inf), 0.0))
-    numbers = reach / pi * np.minimum(numbers, np.maximum(left, _END / deviation))
+    numbers = reach / pi * np.minimum(numbers, np.maximum(left, _SETTINGS.end / deviation))
     return Spectrum(reach, _rounded(numbers + 1), _rounded(points))
 
 
@@ -118,13 +145,13 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _largest_number(square: Function, deviation: float) -> float:
     """Largest wave number of φ² and φ⁴ times the Gaussian; infinite if their spectra do not end."""
-    points, before = _FEWEST, np.inf
-    while points <= 2 * _MOST:
-        z = (np.arange(-points, points) + 0.5) * (_REACH / points)
+    points, before = _SETTINGS.fewest, np.inf
+    while points <= 2 * _SETTINGS.most:
+        z = (np.arange(-points, points) + 0.5) * (_SETTINGS.reach / points)
         bell = np.exp(-z * z / 2)
         bell /= bell.sum()
         g = square(deviation * z)
-        if np.abs(g).max() > _LARGEST * sqrt(g**2 @ bell):
+        if np.abs(g).max() > _SETTINGS.largest * sqrt(g**2 @ bell):
             return np.inf
         D = g - g @ bell
         last = _last_number(D * bell, float(np.abs(g) @ bell))
@@ -136,8 +163,8 @@ def _largest_number(square: Function, deviation: float) -> float:
             and last_of_both < 0.8 * points
             and abs(last_of_both - before) < 0.1 * last_of_both + 4
         ):
-            return pi * (last_of_both + 1) / (_REACH * deviation)
-        points, before = ceil(_FACTOR * points), last_of_both
+            return pi * (last_of_both + 1) / (_SETTINGS.reach * deviation)
+        points, before = ceil(_SETTINGS.factor * points), last_of_both
     return np.inf
 
 
@@ -145,7 +172,7 @@ def _last_number(density: np.ndarray, size: float) -> int:
     """The last number of a spectrum that is not negligible."""
     sizes = np.abs(fft.rfft(density))
     second = sizes * np.arange(len(sizes)) ** 2.0
-    small = (second <= _LEFT_OUT * second.max()) | (sizes <= _ROUNDING * size)
+    small = (second <= _SETTINGS.left_out * second.max()) | (sizes <= _SETTINGS.rounding * size)
     return int(np.flatnonzero(~small).max(initial=0))
 
 

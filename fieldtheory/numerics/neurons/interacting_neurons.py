@@ -123,15 +123,7 @@ def raising(size: int, stride: int, j: int) -> np.ndarray:
 
 
 class FirstOrder(NamedTuple):
-    """N times what the kernels C^(1), ..., C^(L+1) have at order 1/N, shapes (L + 1,).
-
-    Parameters
-    ----------
-    shift : ndarray
-        N (⟨C⟩ − C*).
-    variance : ndarray
-        N Var C.
-    """
+    """N (⟨C⟩ − C*) and N Var C of C^(1), ..., C^(L+1) at order 1/N, shapes (L + 1,)."""
 
     shift: np.ndarray
     variance: np.ndarray

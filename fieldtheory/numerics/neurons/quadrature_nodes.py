@@ -22,77 +22,16 @@ import numpy as np
 from numpy.polynomial import hermite_e, legendre
 from scipy import sparse
 
-from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.neurons.interacting_neurons import Observable, of_the_mean, raising
-
-# Deviations of the signals and of the noise beyond which the Gaussian is negligible.
-_REACH, _NOISE = 10.0, 8.5
-# Widths of panels: of the widest in deviations of the signals, and at a breakpoint of an earlier
-# layer in deviations of the noise since then.
-_WIDEST, _SMOOTHED = 1.7, 6.0
-# Subdivisions of wider panels: their widths in deviations of the noise, and their nodes.
-_PART, _PART_NODES = 4.25, 14
-# Hermite polynomials whose part of a function is moved on exactly: derivatives of narrow Gaussians
-# leave less rounding without them.
-_LOW = 10
-# Differences of variances and correlations of layers that are rounding.
-_EQUAL = 1e-14
-
-
-class Nodes(NamedTuple):
-    """Functions of z = h/√K* by their values times the roots of the weights of the nodes.
-
-    Parameters
-    ----------
-    edges : ndarray, shape (m + 1,)
-        Of the panels; on z >= 0 for even functions.
-    z, roots : ndarray, shape (n,)
-        The squares of the roots are the weights of averages over N(0, 1).
-    stride : {1, 2}
-        2 for even functions, on z > 0.
-    """
-
-    edges: np.ndarray
-    z: np.ndarray
-    roots: np.ndarray
-    stride: int
-
-    @property
-    def averaging_2(self) -> np.ndarray:
-        """Averaging vector for h_2."""
-        return self.unit(2)
-
-    def project(self, values: np.ndarray) -> np.ndarray:
-        """The vector of a function with these values."""
-        return values * self.roots
-
-    def averaging(self, values: np.ndarray) -> np.ndarray:
-        """The same."""
-        return values * self.roots
-
-    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """The vectors of products."""
-        return values * vectors
-
-    def mean(self, values: np.ndarray) -> float:
-        """⟨F⟩."""
-        return float(values @ self.roots**2)
-
-    def unit(self, order: int) -> np.ndarray:
-        """The vector of h_n."""
-        return self.units(order + 1)[:, -1]
-
-    def units(self, count: int) -> np.ndarray:
-        """Those of the orders below ``count`` that occur, h_0, h_1, ... or h_0, h_2, ..."""
-        norms = np.sqrt([float(factorial(n)) for n in range(count)])
-        polynomials = self.roots[:, None] * hermite_e.hermevander(self.z, count - 1) / norms
-        return polynomials[:, :: self.stride]
-
-    def centred(self, vectors: np.ndarray) -> np.ndarray:
-        """The vectors of F − ⟨F⟩."""
-        return vectors - np.multiply.outer(vectors @ self.roots, self.roots)
+from fieldtheory.numerics.neurons.node_panels import (
+    NODES,
+    Nodes,
+    agree,
+    gauss,
+    layer_nodes,
+    smoothed_features,
+)
 
 
 class NodeStep(NamedTuple):
@@ -158,7 +97,7 @@ def on_nodes(
         The largest j of P_j.
     """
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
-    here, own = _nodes(square, float(K[0]), smoothed, count, stride)
+    here, own = layer_nodes(square, float(K[0]), smoothed, count, stride)
     step, stays, previous = None, False, np.zeros(4)
     for l in range(len(K)):
         g = np.asarray(square(np.sqrt(K[l]) * here.z), dtype=float)
@@ -172,91 +111,23 @@ def on_nodes(
         c, s, variance = float(correlations[l]), float(noise[l]), float(K[l + 1])
         # Layers at a fixed point of the kernel share nodes and steps.
         parameters = np.array([K[l], variance, c, s])
-        if step is None or not stays or np.abs(parameters - previous).max() > _EQUAL:
-            smoothed = _smoothed(np.concatenate([smoothed, own], axis=1), c, s)
-            there, own = _nodes(square, variance, smoothed, count, stride)
-            stays = _agree(here, there)
+        if step is None or not stays or np.abs(parameters - previous).max() > NODES.equal:
+            smoothed = smoothed_features(np.concatenate([smoothed, own], axis=1), c, s)
+            there, own = layer_nodes(square, variance, smoothed, count, stride)
+            stays = agree(here, there)
             there = here if stays else there
             matrices = _matrices(here, there, c, s, variance, highest)
-            step = NodeStep(there, c, variance, matrices, here.units(_LOW), there.units(_LOW + 6))
+            step = NodeStep(
+                there,
+                c,
+                variance,
+                matrices,
+                here.units(NODES.low),
+                there.units(NODES.low + 6),
+            )
             previous = parameters
         yield observable, step
         here = step.nodes
-
-
-def _agree(one: Nodes, other: Nodes) -> bool:
-    """Whether nodes of two layers are the same but for rounding."""
-    return len(one.edges) == len(other.edges) and np.allclose(
-        one.edges, other.edges, rtol=1e-14, atol=1e-14
-    )
-
-
-def _nodes(
-    square: Function, K: float, smoothed: np.ndarray, count: int, stride: int
-) -> tuple[Nodes, np.ndarray]:
-    """The nodes of a layer, and the edges of φ² in z with the widths of panels there (2, m)."""
-    root = sqrt(K)
-    edges = np.array([-_REACH, 0.0, _REACH])
-    own = np.zeros((2, 0))
-    if K > 0:
-        inner = square.edges(_REACH * root)
-        widths = np.minimum(np.append(np.inf, np.diff(inner)), np.append(np.diff(inner), np.inf))
-        widths[np.isin(inner, square.kinks)] = 0.0
-        own = np.array([inner, widths]) / root
-        own = own[:, np.abs(own[0]) < _REACH]
-        edges = np.concatenate([edges, own[0]])
-    exact = smoothed[0][(smoothed[1] == 0) & (np.abs(smoothed[0]) < _REACH)]
-    edges = np.unique(np.concatenate([edges, exact]))
-    edges = split_panels(edges, smoothed[:, smoothed[1] > 0], _WIDEST)
-    if stride == 2:
-        edges = np.append(0.0, edges[edges > 0])
-    if (len(edges) - 1) * count > SETTINGS.node_count:
-        raise QuadratureError(
-            f"{(len(edges) - 1) * count} nodes are needed, allowed are {SETTINGS.node_count}: the "
-            "activation has too many or too narrow features for the variance of its signals"
-        )
-    x, weights = _gauss(count)
-    half = np.diff(edges)[:, None] / 2
-    z = ((edges[1:] + edges[:-1])[:, None] / 2 + half * x).ravel()
-    bell = (half * weights).ravel() * stride * np.exp(-z * z / 2) / sqrt(2 * np.pi)
-    return Nodes(edges, z, np.sqrt(bell), stride), own
-
-
-def split_panels(edges: np.ndarray, features: np.ndarray, widest: float) -> np.ndarray:
-    """The edges with as many more that panels resolve features with centres and widths (2, m).
-
-    A panel is no wider than a feature inside it, or than the distance from one outside.
-    """
-    low, high, kept = edges[:-1], edges[1:], [edges]
-    while len(low):
-        places, widths = features[:, :, None]
-        distance = np.maximum(np.maximum(low - places, places - high), 0.0)
-        allowed = np.maximum(widths, distance).min(axis=0, initial=widest)
-        wide = high - low > 1.0001 * allowed
-        low, high = low[wide], high[wide]
-        middle = (low + high) / 2
-        kept.append(middle)
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    return np.unique(np.concatenate(kept))
-
-
-def _smoothed(features: np.ndarray, c: float, s: float) -> np.ndarray:
-    """Places and widths (2, m) of what noise makes of features u(z) as functions of z'.
-
-    Features near others that are as narrow are left out.
-    """
-    if c == 0:
-        return np.zeros((2, 0))
-    places, widths = features[0] / c, np.sqrt(features[1] ** 2 + (_SMOOTHED * s) ** 2) / abs(c)
-    inside = (np.abs(places) < 2 * _REACH) & (widths < 2 * _WIDEST)
-    order = np.argsort(widths[inside], kind="stable")
-    places, widths = places[inside][order], widths[inside][order]
-    kept = np.ones(len(places), dtype=bool)
-    for i in range(len(places)):
-        if kept[i]:
-            near = np.abs(places[i + 1 :] - places[i]) <= widths[i + 1 :] / 2
-            kept[i + 1 :] &= ~near
-    return np.array([places[kept], widths[kept]])
 
 
 def _matrices(
@@ -266,7 +137,7 @@ def _matrices(
     edges, count = here.edges, len(here.z) // (len(here.edges) - 1)
     if here.stride == 2:
         edges = np.concatenate([-edges[:0:-1], edges])
-    centres, reach = c * there.z, _NOISE * s
+    centres, reach = c * there.z, NODES.noise * s
     first = np.clip(np.searchsorted(edges, centres - reach, side="right") - 1, 0, len(edges) - 2)
     last = np.clip(np.searchsorted(edges, centres + reach, side="left") - 1, first, len(edges) - 2)
     sizes = last - first + 1
@@ -311,9 +182,9 @@ class _Blocks(NamedTuple):
     def entries(self) -> np.ndarray:
         """Those of all pairs, shape (highest + 1, m, count)."""
         blocks = np.zeros((self.highest + 1, len(self.z), self.size))
-        centre, reach = self.c * self.z, _NOISE * self.s
+        centre, reach = self.c * self.z, NODES.noise * self.s
         single = (self.low <= centre - reach) & (centre + reach <= self.high)
-        narrow = self.high - self.low <= _SMOOTHED * self.s
+        narrow = self.high - self.low <= NODES.smoothed * self.s
         split = ~narrow & ~single
         for some, of in (
             (narrow, _Blocks._of_narrow),
@@ -327,21 +198,21 @@ class _Blocks(NamedTuple):
 
     def _of_narrow(self) -> np.ndarray:
         """On the nodes of the panels themselves."""
-        nodes, weights = _gauss(self.size)
+        nodes, weights = gauss(self.size)
         half = (self.high - self.low)[:, None] / 2
         z = (self.high + self.low)[:, None] / 2 + half * nodes
         return np.stack(self._weighted(z, half * weights, self.z))
 
     def _of_parts(self) -> np.ndarray:
         """On subdivisions of the panels, within the reach of the noise."""
-        start = np.maximum(self.low, self.c * self.z - _NOISE * self.s)
-        end = np.minimum(self.high, self.c * self.z + _NOISE * self.s)
-        parts = np.maximum(np.ceil((end - start) / (_PART * self.s)).astype(int), 1)
+        start = np.maximum(self.low, self.c * self.z - NODES.noise * self.s)
+        end = np.minimum(self.high, self.c * self.z + NODES.noise * self.s)
+        parts = np.maximum(np.ceil((end - start) / (NODES.part * self.s)).astype(int), 1)
         ends = np.concatenate([[0], np.cumsum(parts)])
         pair = np.repeat(np.arange(len(parts)), parts)
         step = ((end - start) / parts)[pair]
         begin = start[pair] + (np.arange(ends[-1]) - ends[pair]) * step
-        nodes, weights = _gauss(_PART_NODES)
+        nodes, weights = gauss(NODES.part_nodes)
         z = begin[:, None] + step[:, None] * (nodes + 1) / 2
         values = self._weighted(z, step[:, None] * weights / 2, self.z[pair])
         polynomials = np.moveaxis(self._legendre(z, pair), 0, 1)
@@ -396,15 +267,9 @@ class _Blocks(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of the Gauss-Legendre rule on [−1, 1]."""
-    return legendre.leggauss(count)
-
-
-@lru_cache(maxsize=16)
 def _fit(count: int) -> np.ndarray:
     """Legendre coefficients from values at the nodes of a panel."""
-    return np.linalg.inv(legendre.legvander(_gauss(count)[0], count - 1))
+    return np.linalg.inv(legendre.legvander(gauss(count)[0], count - 1))
 
 
 @lru_cache(maxsize=16)

@@ -20,16 +20,35 @@ from scipy import special
 
 from fieldtheory import validation
 
-# Values that are evaluated at once, each with all variances of a mixture.
-_BLOCK = 4096
-# Spacing of the nodes of ln C in units of its spread, and logarithms of the density at which it is
-# cut off: large kernels make the tails.
-_SPACING, _SMALL, _LARGE = 0.25, 50.0, 700.0
-# The largest |s|, beyond which rare kernels carry the third cumulant, and the relative variance
-# that is none.
-_MOST_SKEWED, _NOTHING = 8.0, 1e-24
-# Steps of an interval that contains a root, in its logarithm.
-_WIDER = 4.0
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the laws of outputs.
+
+    Parameters
+    ----------
+    block : int
+        Values that are evaluated at once, each with all variances of a mixture.
+    spacing, small, large : float
+        Spacing of the nodes of ln C in units of its spread, and logarithms of the density at
+        which it is cut off: large kernels make the tails.
+    most_skewed, nothing : float
+        The largest |s|, beyond which rare kernels carry the third cumulant, and the relative
+        variance that is none.
+    wider : float
+        Steps of an interval that contains a root, in its logarithm.
+    """
+
+    block: int = 4096
+    spacing: float = 0.25
+    small: float = 50.0
+    large: float = 700.0
+    most_skewed: float = 8.0
+    nothing: float = 1e-24
+    wider: float = 4.0
+
+
+_SETTINGS = _Settings()
 
 
 class OutputMoments(NamedTuple):
@@ -135,7 +154,7 @@ class OutputLaw(ABC):
         tail = np.minimum(values, 1 - values)
         high = np.full_like(tail, self._scale)
         while (too_low := self.sf(high) > tail).any():
-            high[too_low] *= _WIDER
+            high[too_low] *= _SETTINGS.wider
         root = elementwise.find_root(
             lambda y, q: self.sf(y) - q, (np.zeros_like(high), high), args=(tail,)
         )
@@ -250,7 +269,7 @@ def mixture(moments: OutputMoments) -> Mixture:
 
     total = moments.leading + moments.shift if first else moments.mean
     mean, spread = total - moments.floor, moments.variance if first else moments.spread
-    if moments.variance <= _NOTHING * moments.leading**2:
+    if moments.variance <= _SETTINGS.nothing * moments.leading**2:
         return Mixture(np.array([total]), np.ones(1))
     if not (0 < mean < np.inf and 0 < spread < np.inf):
         raise ValueError(
@@ -261,7 +280,7 @@ def mixture(moments: OutputMoments) -> Mixture:
     above = moments.leading - moments.floor
     skew = 1.0 if first else 3 - moments.third_cumulant * above / moments.variance**2
     start = np.sqrt(np.log1p(spread / mean**2))
-    skew = float(np.clip(skew, -_MOST_SKEWED / start, _MOST_SKEWED / start))
+    skew = float(np.clip(skew, -_SETTINGS.most_skewed / start, _SETTINGS.most_skewed / start))
     wanted = float(np.log(spread / mean**2))
 
     def excess(sigma: float) -> float:
@@ -270,7 +289,7 @@ def mixture(moments: OutputMoments) -> Mixture:
     sigma = optimize.brentq(excess, *_bracket(excess, start, skew), xtol=1e-300, rtol=1e-14)
     z, log_weights = _standard_law(skew * sigma, sigma)
     # Kernels that underflow count as the smallest one that does not.
-    kept = sigma * (z - z[-1]) > -_LARGE
+    kept = sigma * (z - z[-1]) > -_SETTINGS.large
     values, weights = np.exp(sigma * (z - z[-1])[kept]), np.exp(log_weights[kept])
     weights[0] += np.exp(log_weights[~kept]).sum()
     return Mixture(moments.floor + values * (mean / (weights @ values)), weights)
@@ -325,8 +344,8 @@ def _standard_law(s: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
 
     The trapezoidal rule converges geometrically for what is smooth and falls off to both sides.
     """
-    step = _SPACING / max(1.0, abs(s), sigma)
-    z = np.arange(-_edge(-s, _SMALL), _edge(s, _LARGE) + step, step)
+    step = _SETTINGS.spacing / max(1.0, abs(s), sigma)
+    z = np.arange(-_edge(-s, _SETTINGS.small), _edge(s, _SETTINGS.large) + step, step)
     log_weights = -_exponent(s, z)
     return z, log_weights - special.logsumexp(log_weights)
 
@@ -361,6 +380,6 @@ def _gaussian(z: np.ndarray) -> np.ndarray:
 def _in_blocks(function: Callable[[np.ndarray], np.ndarray], y: np.ndarray) -> np.ndarray:
     """A function of one axis for any shape, without all values times all variances at once."""
     flat = y.reshape(-1)
-    starts = range(0, flat.size, _BLOCK)
-    values = np.concatenate([function(flat[start : start + _BLOCK]) for start in starts])
+    starts = range(0, flat.size, _SETTINGS.block)
+    values = np.concatenate([function(flat[start : start + _SETTINGS.block]) for start in starts])
     return values.reshape(y.shape)

@@ -228,7 +228,8 @@ def given_layer(
     layers = np.arange(len(signals.K) - len(f), len(signals.K))
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
     X = np.swapaxes(signals.between(k, columns, l, columns), 0, 1)
-    count = _count(f.shape[-1])
+    # Of how many orders there are so many coefficients.
+    count = int((np.sqrt(8 * f.shape[-1] + 1) - 1) / 2 + 0.5)
     conditional = applied(X, f.reshape(len(l), -1).T, count, _negligible(signals)).T.reshape(
         f.shape
     )
@@ -240,11 +241,6 @@ def given_layer(
 def _negligible(signals: Signals) -> float:
     """Powers of correlations that are left out."""
     return _SHARE * allowed_error(signals)
-
-
-def _count(size: int) -> int:
-    """Of how many orders there are ``size`` coefficients."""
-    return int((np.sqrt(8 * size + 1) - 1) / 2 + 0.5)
 
 
 def _quarters(count: int) -> tuple[slice, slice, slice]:

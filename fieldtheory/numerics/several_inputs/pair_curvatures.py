@@ -8,6 +8,8 @@ the variances.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
@@ -19,11 +21,30 @@ from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
-# Orders of Mehler's series of analytic φ at most, at least, and how many e-foldings correlations
-# have to fall by; pairs that are summed at once.
-_ORDERS, _FEWEST, _DECAY, _PAIRS = 400, 24, 46.0, 4000
-# Nodes of a derivative, how far apart they are relative to the angle, and at most.
-_NODES, _SHARE, _WIDEST = 12, 0.25, 0.3
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the second derivatives.
+
+    Parameters
+    ----------
+    orders, fewest, decay, pairs : int, int, float, int
+        Orders of Mehler's series of analytic φ at most, at least, and how many e-foldings
+        correlations have to fall by; pairs that are summed at once.
+    nodes, share, widest : int, float, float
+        Nodes of a derivative, how far apart they are relative to the angle, and at most.
+    """
+
+    orders: int = 400
+    fewest: int = 24
+    decay: float = 46.0
+    pairs: int = 4000
+    nodes: int = 12
+    share: float = 0.25
+    widest: float = 0.3
+
+
+_SETTINGS = _Settings()
 
 
 def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
@@ -85,16 +106,16 @@ def _by_series(
 ) -> np.ndarray:
     """⟨ψ^(i)(x) ψ^(j)(y)⟩ for pairs of orders i, j of derivatives, shape (n, m)."""
     variances, places = np.unique([a, b], return_inverse=True)
-    coefficients = Coefficients(psi, _ORDERS + 4)(variances)[0][:, :-1]
+    coefficients = Coefficients(psi, _SETTINGS.orders + 4)(variances)[0][:, :-1]
     f, g = places.reshape(2, -1)
     c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
     x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
     averages = np.zeros((len(orders), len(c)))
     # Pairs of about one correlation take about as many orders.
     sorted_pairs = np.argsort(np.abs(c))
-    for some in np.array_split(sorted_pairs, -(-len(c) // _PAIRS)):
+    for some in np.array_split(sorted_pairs, -(-len(c) // _SETTINGS.pairs)):
         largest = float(np.clip(np.abs(c[some[-1]]), 1e-9, 1 - 1e-9))
-        kept = min(_ORDERS, _FEWEST + int(_DECAY / -np.log(largest))) + 1
+        kept = min(_SETTINGS.orders, _SETTINGS.fewest + int(_SETTINGS.decay / -np.log(largest))) + 1
         n = np.arange(float(kept))
         powers, rows, columns = c[some, None] ** n, coefficients[f[some]], coefficients[g[some]]
         for each, (i, j) in zip(averages, orders, strict=True):
@@ -127,9 +148,11 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     averages, root = PairAverages(psi), np.sqrt(a * b)
     angle = np.arctan2(np.sqrt(determinant(a, b, t)), t)
     small = np.minimum(angle, np.pi - angle)
-    reach = np.minimum(_SHARE * small, _WIDEST)
-    steps = chebyshev.chebpts1(_NODES)
-    slope = chebyshev.chebval(0.0, chebyshev.chebder(_cardinal(steps)))
+    reach = np.minimum(_SETTINGS.share * small, _SETTINGS.widest)
+    steps = chebyshev.chebpts1(_SETTINGS.nodes)
+    # Of the polynomials that are one at a node each.
+    cardinal = np.linalg.inv(chebyshev.chebvander(steps, len(steps) - 1))
+    slope = chebyshev.chebval(0.0, chebyshev.chebder(cardinal))
     derivatives = []
     for direction in range(3):
         u, v, w = (np.multiply.outer(steps * (direction == d), reach) for d in range(3))
@@ -143,8 +166,3 @@ def _by_differences(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) 
     by_a, by_b = ((row - t * by_t / 2) / K for row, K in ((by_a, a), (by_b, b)))
     hessian = np.array([by_a, by_b, by_t])
     return (hessian + np.swapaxes(hessian, 0, 1)) / 2
-
-
-def _cardinal(nodes: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients of the polynomials that are one at a node each, shape (n, n)."""
-    return np.linalg.inv(chebyshev.chebvander(nodes, len(nodes) - 1))

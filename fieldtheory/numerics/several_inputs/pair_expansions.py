@@ -26,18 +26,38 @@ from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
 
-# Phase that two Hermite functions may run through in a panel of 20 nodes.
-_PHASE = 16.0
-# Where Hermite functions end beyond their turning points, and where the Gaussian ends.
-_MARGIN, _REACH = 7.0, 13.0
-# Most orders of φ(y), and the share of the largest coefficient that is rounding.
-_MOST, _ROUNDING = 1200, 1e-17
-# Orders of an analytic φ(y) beyond those that are kept.
-_BEYOND = 64
-# Correlation beyond which no more orders are taken.
-_STRONG = 0.9999
-# Share of its deviation below which the second signal is a multiple of the first.
-_PARALLEL = 3e-8
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the Hermite coefficients of pairs.
+
+    Parameters
+    ----------
+    phase : float
+        Phase that two Hermite functions may run through in a panel of 20 nodes.
+    margin, reach : float
+        Where Hermite functions end beyond their turning points, and where the Gaussian ends.
+    most, rounding : int, float
+        Most orders of φ(y), and the share of the largest coefficient that is rounding.
+    beyond : int
+        Orders of an analytic φ(y) beyond those that are kept.
+    strong : float
+        Correlation beyond which no more orders are taken.
+    parallel : float
+        Share of its deviation below which the second signal is a multiple of the first.
+    """
+
+    phase: float = 16.0
+    margin: float = 7.0
+    reach: float = 13.0
+    most: int = 1200
+    rounding: float = 1e-17
+    beyond: int = 64
+    strong: float = 0.9999
+    parallel: float = 3e-8
+
+
+_SETTINGS = _Settings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +147,7 @@ def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
     first, second = np.sqrt(x), np.sqrt(y)
     along = np.divide(xy, first, out=np.zeros_like(first), where=first > 0)
     across = np.sqrt(np.maximum((second - along) * (second + along), 0.0))
-    across = np.where(across > _PARALLEL * second, across, 0.0)
+    across = np.where(across > _SETTINGS.parallel * second, across, 0.0)
     return np.array([[first, np.zeros_like(first)], [along, across]])
 
 
@@ -151,9 +171,9 @@ class _Rule(NamedTuple):
     @classmethod
     def of(cls, functions: tuple[Function, ...], sigma: float, kept: int, orders: int) -> _Rule:
         """Those of signals of one deviation, for products of ``kept`` with ``orders`` functions."""
-        width = min(1.75, _PHASE / (np.sqrt(kept) + np.sqrt(orders)))
-        reach = max(2 * np.sqrt(kept) + _MARGIN, _REACH)
-        ends = [each.edges(_REACH * sigma) for each in functions if sigma > 0]
+        width = min(1.75, _SETTINGS.phase / (np.sqrt(kept) + np.sqrt(orders)))
+        reach = max(2 * np.sqrt(kept) + _SETTINGS.margin, _SETTINGS.reach)
+        ends = [each.edges(_SETTINGS.reach * sigma) for each in functions if sigma > 0]
         ends += [each.kinks for each in functions if sigma > 0]
         edges = np.unique(np.concatenate([[0.0], *ends])) / (sigma or 1.0)
         edges = subdivided(edges, -reach, reach, width)
@@ -259,7 +279,9 @@ class Expansion:
             others = np.flatnonzero(distinct & (self.first == a))
             if len(others):
                 sizes = np.abs([singles[b] for b in self.second[others]])
-                relevant = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
+                relevant = (sizes > _SETTINGS.rounding * sizes.max(axis=1, keepdims=True)).any(
+                    axis=0
+                )
                 kept = min(most, 1 + int(np.flatnonzero(relevant).max(initial=0)))
                 matrix = self._matrix(f, own[a], kept)
             for p in others:
@@ -274,11 +296,13 @@ class Expansion:
 
     def _orders(self, c: float) -> int:
         """Orders of z_1 in φ(y) that matter: i has a negative binomial distribution given j."""
-        c = min(c, _STRONG)
+        c = min(c, _SETTINGS.strong)
         mean, spread = c * c / (1 - c * c), c / (1 - c * c)
         most = 24 + self.count * mean + 12 * spread * np.sqrt(self.count)
         # Those of analytic φ fall off as fast as the coefficients that are kept.
-        limit = self.count + _BEYOND if self.signals.smooth else _MOST - self.count
+        limit = (
+            self.count + _SETTINGS.beyond if self.signals.smooth else _SETTINGS.most - self.count
+        )
         return int(min(most, max(limit, self.count)))
 
     def _deviations(self, l: int) -> np.ndarray:

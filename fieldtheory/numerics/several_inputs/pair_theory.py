@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -260,15 +258,11 @@ class PairTheory:
         order = np.array([0, 2, 1])
         each = [
             theory.kernel_covariances[:, :, order[:, None], order]
-            for theory in self._of_two_inputs(alpha, beta)
+            for theory in map(self.of_inputs, np.stack([alpha, beta], axis=1))
         ]
         most = max(len(one) for one in each)
         padded = [np.pad(one, ((0, most - len(one)), *[(0, 0)] * 3)) for one in each]
         return np.stack(padded, axis=-1)
-
-    def _of_two_inputs(self, alpha: np.ndarray, beta: np.ndarray) -> Iterator[PairTheory]:
-        pairs = zip(alpha.tolist(), beta.tolist(), strict=True)
-        return starmap(lambda a, b: self.of_inputs(np.array([a, b])), pairs)
 
     def _with_collinear(self, covariances: np.ndarray) -> np.ndarray:
         """Covariances (..., p, p) of all inputs from those of distinct ones."""

@@ -14,6 +14,7 @@ are in every term, and Taylor's formula leaves one integral over t.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
 from typing import Any
@@ -27,13 +28,32 @@ from fieldtheory.numerics.several_inputs.symmetric_powers import singular_values
 
 # The derivatives of h, |h| and sign h.
 _SLOPES = {"h": "1", "a": "s", "s": "d"}
-# Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last distance: beyond
-# it the integrand, with its weight, is rounding.
-_RATIO, _NODES, _LAST = 4.0, 12, 1e-12
-# The angle between two signals below which that is taken: rounding is its inverse.
-_ANGLE = 1e-6
-# Points that are evaluated, and entries that are prepared at once.
-_TOGETHER, _ENTRIES = 1 << 14, 1 << 18
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Numbers of the integrals over angles.
+
+    Parameters
+    ----------
+    ratio, nodes, last : float, int, float
+        Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last
+        distance: beyond it the integrand, with its weight, is rounding.
+    angle : float
+        The angle between two signals below which that is taken: rounding is its inverse.
+    together, entries : int
+        Points that are evaluated, and entries that are prepared at once.
+    """
+
+    ratio: float = 4.0
+    nodes: int = 12
+    last: float = 1e-12
+    angle: float = 1e-6
+    together: int = 1 << 14
+    entries: int = 1 << 18
+
+
+_SETTINGS = _Settings()
 
 # A product of factors of two signals with its coefficient.
 Terms = list[tuple[float, str]]
@@ -107,9 +127,9 @@ def _layer_pairs(
     """Layers k and l >= k + ``distance`` and indices of entries, all of them in several parts."""
     k, l = np.triu_indices(len(signals.K), distance)
     count = len(k) * len(entries)
-    parts = range(-(-count // _ENTRIES))
+    parts = range(-(-count // _SETTINGS.entries))
     for part in signals.counted(parts, title):
-        every = np.arange(part * _ENTRIES, min((part + 1) * _ENTRIES, count))
+        every = np.arange(part * _SETTINGS.entries, min((part + 1) * _SETTINGS.entries, count))
         layers, some = np.divmod(every, len(entries))
         yield k[layers], l[layers], some
 
@@ -132,10 +152,17 @@ def correlated(
     s = np.clip(values, -1.0, 1.0)
     first, second = _turned(R[0], u), _turned(R[1], v)
     covariances = np.zeros(len(u))
-    panels = np.ceil(np.log(1 / np.maximum(1 - s[0], _LAST)) / np.log(_RATIO)).astype(int) + 1
+    panels = (
+        np.ceil(np.log(1 / np.maximum(1 - s[0], _SETTINGS.last)) / np.log(_SETTINGS.ratio)).astype(
+            int
+        )
+        + 1
+    )
     for count in np.unique(panels):
         (some,) = np.nonzero(panels == count)
-        for part in np.array_split(some, -(-len(some) * count * _NODES // _TOGETHER)):
+        for part in np.array_split(
+            some, -(-len(some) * count * _SETTINGS.nodes // _SETTINGS.together)
+        ):
             signs = _FourSignals(first[..., part], second[..., part], s[:, part], int(count))
             covariances[part] = sum(
                 a * b * signs.correlator(F + G) for a, F in one for b, G in other if a * b
@@ -147,7 +174,7 @@ def _factors(signals: Signals, l: np.ndarray, pairs: np.ndarray) -> tuple[np.nda
     """R of h = R z with angles between signals that are held, and whether these are."""
     R = np.array(signals.R[:, :, l, pairs])
     different = np.not_equal(*(members[pairs] for members in signals.pairs))
-    least = _ANGLE * np.hypot(R[1, 0], R[1, 1])
+    least = _SETTINGS.angle * np.hypot(R[1, 0], R[1, 1])
     distinct = R[1, 1] > least
     R[1, 1] = np.where(distinct | ~different, R[1, 1], least)
     return R, distinct
@@ -161,8 +188,8 @@ def _turned(R: np.ndarray, angle: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=32)
 def _graded(panels: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes 1 − t, t from 0 to 1, and weights, on panels that narrow towards t = 1."""
-    edges = np.append(_RATIO ** -np.arange(panels), 0.0)
-    x, w = leggauss(_NODES)
+    edges = np.append(_SETTINGS.ratio ** -np.arange(panels), 0.0)
+    x, w = leggauss(_SETTINGS.nodes)
     middle, half = (edges[:-1] + edges[1:]) / 2, (edges[:-1] - edges[1:]) / 2
     return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
 
@@ -243,7 +270,7 @@ class _Averages:
     def _average(self, kinds: str, zero: frozenset[int]) -> Any:
         if "d" in kinds:
             i = kinds.index("d")
-            reduced = self.average(_without(kinds, i), zero | {i})
+            reduced = self.average(kinds[:i] + "1" + kinds[i + 1 :], zero | {i})
             return np.sqrt(2 / np.pi) * _inverse(_norm(self._conditional(zero)[i])) * reduced
         if "h" in kinds or "a" in kinds:
             i = kinds.index("h" if "h" in kinds else "a")
@@ -273,10 +300,6 @@ class _Averages:
     def _unit(self, i: int, zero: frozenset[int]) -> np.ndarray:
         row = self._conditional(zero)[i]
         return row * _inverse(_norm(row))
-
-
-def _without(kinds: str, i: int) -> str:
-    return kinds[:i] + "1" + kinds[i + 1 :]
 
 
 def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:

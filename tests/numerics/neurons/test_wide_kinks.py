@@ -3,6 +3,8 @@
 Their Hermite coefficients fall off slowly; dense panels and nested integrals decide.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,8 +75,8 @@ def test_errors_are_estimated_by_no_less_than_they_are(name, scale, K0, count, m
     s, layers = ft.solve(net, K0), layer_coefficients(net)
     at_nodes = finite_width.Neurons.of(net, layers.weights[1:], s.kernels[:-1], None)
     known = first_order(at_nodes.resolved(None, False, 1))
-    monkeypatch.setattr(finite_width, "_NODES", count)
-    monkeypatch.setattr(finite_width, "_FEWER_NODES", int(0.8 * count))
+    few = replace(finite_width._SETTINGS, nodes=count, fewer_nodes=int(0.8 * count))
+    monkeypatch.setattr(finite_width, "_SETTINGS", few)
     monkeypatch.setattr(fourier_basis, "spectrum_of", lambda *_: None)
     ones = np.ones((2, 4))
     found, errors, what = at_nodes.compared(first_order, lambda _: ones, 1)
