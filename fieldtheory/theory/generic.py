@@ -20,7 +20,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.saddle_point import saddle_point
-from fieldtheory.theory.tangent_kernel import layer_tangent
+from fieldtheory.theory.tangent_kernel import layer_tangent, sum_of_features
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
     S22,
@@ -198,11 +198,7 @@ def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
     def features(h: Any) -> tuple[Any, ...]:
         return family.features(sym.phi, h, sym.parameters(family, 0))
 
-    def branch(psi: tuple[Any, ...], affine: Callable[..., Any]) -> Any:
-        first, *others = psi
-        offsets = affine(first, Weight(1), Bias(1))
-        return offsets + sum(affine(x, Weight(1), None) for x in others)
-
+    branch = sum_of_features(Weight(1), Bias(1))
     return layer_tangent(branch, features, SkipScale(1)).growth
 
 

@@ -242,13 +242,11 @@ def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> d
         rows += [[s.name, f"the network's {name.replace('_', ' ')}"] for s in own]
     if document:
         used = set(_symbols(" ".join("".join(formula) for formula in _MATH.findall(document))))
-        rows = [[_used(symbols, used), meaning] for symbols, meaning in rows]
+        rows = [
+            [r",\ ".join(s for s in symbols.split(r",\ ") if _symbols(s)[0] in used), meaning]
+            for symbols, meaning in rows
+        ]
     return {symbols: meaning for symbols, meaning in rows if symbols}
-
-
-def _used(symbols: str, used: set[tuple[str, ...]]) -> str:
-    """Those of a list of symbols that are used."""
-    return r",\ ".join(s for s in symbols.split(r",\ ") if _symbols(s)[0] in used)
 
 
 class Symbols(dict[str, sp.Symbol]):
