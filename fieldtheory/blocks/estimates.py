@@ -180,14 +180,8 @@ def critical_fields(
 ) -> dict[str, np.ndarray]:
     """The fields of `Scales` for many γ, or many ξ; NaN where there is no solution.
 
-    Parameters
-    ----------
-    sizes, means
-        As for `correlators`.
-    kernel : ndarray, shape (P, P)
-        K0.
-    skip, branch : float or ndarray, shape (n,)
-        γ or ξ, one of them. The kernel is found for a single number only.
+    ``sizes`` and ``means`` are those of `correlators`, ``kernel`` is K0. The kernel behind the
+    layer is found for a single number only.
 
     Examples
     --------
@@ -222,12 +216,7 @@ def critical_fields(
 def solved_scales(
     sizes: np.ndarray, means: np.ndarray, kernel: np.ndarray, skip: Any = None, branch: Any = None
 ) -> Scales:
-    """The scales that keep the kernel for one γ, or one ξ.
-
-    Parameters
-    ----------
-    sizes, means, kernel, skip, branch
-        As for `critical_fields`.
+    """The scales of `critical_fields` for one γ, or one ξ.
 
     Raises
     ------

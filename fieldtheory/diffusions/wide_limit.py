@@ -42,15 +42,7 @@ class Signals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WideNetwork:
-    """An infinitely wide network for given inputs.
-
-    Parameters
-    ----------
-    network : DiffusionNetwork
-    starts : Starts
-    parts : int
-        See `FeatureAverages`.
-    """
+    """An infinitely wide network for given inputs; ``parts`` are those of `FeatureAverages`."""
 
     network: DiffusionNetwork
     starts: Starts

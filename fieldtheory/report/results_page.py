@@ -36,18 +36,8 @@ def write(
 ) -> None:
     """Write the page of a run, whose words are those of its template.
 
-    Parameters
-    ----------
-    path : Path
-    findings : Findings
-    formulas : dict of str to str
-        LaTeX for any layer by name.
-    scaling : sequence of dict
-        The rows of optimal_scaling.csv.
-    pictures : dict of str to Path
-        Figures by name.
-    typed : str
-        Options that name the samples.
+    ``formulas`` are LaTeX for any layer and ``pictures`` are figures, by name; ``scaling`` are the
+    rows of optimal_scaling.csv, and ``typed`` the options that name the samples.
     """
     net, single = findings.network, findings.single
     kernels = findings.solution.kernels

@@ -283,14 +283,7 @@ def _output_response(n: Notation) -> list[Equation]:
 
 
 def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
-    """Θ from its definition on, for some of the layers 1, ..., L and the readout.
-
-    Parameters
-    ----------
-    n : Notation
-    layers : sequence
-        A symbol for all of the layers 1, ..., L, or their numbers.
-    """
+    """Θ from its definition on, for layers 1, ..., L by number or one symbol, and the readout."""
     pair = (PAIR,) if n.matrices else ()
 
     def row(layer: Any, note: str = "") -> Equation:

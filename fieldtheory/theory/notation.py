@@ -227,12 +227,7 @@ def _symbols(formula: str) -> list[tuple[str, ...]]:
 def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> dict[str, str]:
     """The meaning of the symbols in results that these do not define, by LaTeX of the symbols.
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    inputs : int
-    document : str
-        If given, all symbols in the formulas of this text, and no others.
+    With the text of a document it is that of all symbols in its formulas, and no others.
     """
     lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "")
     lines += _OF_TEXT if document else _OF_RESULTS

@@ -49,12 +49,6 @@ class Condition:
 class DiffusionConditions:
     """The conditions for a diffusion limit of φ and ψ, printed as a table.
 
-    Parameters
-    ----------
-    activation, input_activation : Activation
-        φ and ψ.
-    conditions : tuple of Condition
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation

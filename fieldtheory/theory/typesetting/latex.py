@@ -35,13 +35,7 @@ _NAMES = {"log": r"\ln", "erf": r"\operatorname{erf}", "Max": r"\max"}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Typeset:
-    """A result that a notebook shows by its formulas.
-
-    Parameters
-    ----------
-    formulas : callable, optional
-        Their LaTeX, from a `Derivation`.
-    """
+    """A result that a notebook shows by its formulas, LaTeX from a `Derivation`."""
 
     formulas: Callable[[], str] | None = field(default=None, compare=False)
 
