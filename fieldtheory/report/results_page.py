@@ -112,7 +112,7 @@ def _rows(findings: Findings) -> dict[str, list[list[Any]]]:
         "fluctuations": _fluctuations(findings),
     }
     if not isinstance(findings.harmonics, str):
-        columns = "degree", "eigenvalue", "share"
+        columns: tuple[str, ...] = ("degree", "eigenvalue", "share")
         rows = findings.harmonics.rows
         tables["harmonics"] = [[row[column] for column in columns] for row in rows]
     if not isinstance(findings.comparison, str):
