@@ -30,19 +30,9 @@ _FORM = "block must be a callable block(width, rng) that returns a function of z
 
 
 def drawing(block: Any, reset: Any = None) -> Draw:
-    """Function (width, rng) that draws a block as a function (P, width) -> (P, width).
+    """Function (width, rng) that draws a block of `measure_block` as (P, width) -> (P, width).
 
-    With the module that was drawn, or None.
-
-    Parameters
-    ----------
-    block, reset
-        As for `measure_block`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are of another kind.
+    With the module that was drawn, or None. TypeError or ValueError if they are of another kind.
     """
     draw: Callable[[int, np.random.Generator], Any]
     if validation.is_torch_module(block):

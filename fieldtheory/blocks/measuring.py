@@ -18,13 +18,8 @@ from fieldtheory.numerics import chunks
 
 # Steps of the differences, relative to the signal: kinks count for so much, rounding for 1e-12.
 _STEP = 1e-4
-# Samples on whose signals jumps are sought: by steps along a path, then by halvings down to 1e-6.
-_SEARCHED, _STEPS, _HALVINGS = 5, 8, 20
-# Halvings over which a slope that is resolved stays what it is; at a jump it doubles in each, and
-# where a block is rounded it grows by 2^½.
-_LAST, _GROWTH = 4, 1.5
-# Changes of the block, relative to it, over those of the signal that add 1e-4 to a susceptibility.
-_NEGLIGIBLE = 1e-2
+# Samples on whose signals jumps are sought.
+_SEARCHED = 5
 
 
 @named_arguments
@@ -240,12 +235,14 @@ def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
     def bend(low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> float:
         return float(np.linalg.norm(low - 2 * middle + high))
 
-    length = np.pi / _STEPS
-    points = [at(k * length) for k in range(_STEPS + 1)]
+    # By steps along the path, then by halvings down to 1e-6.
+    steps, halvings = 8, 20
+    length = np.pi / steps
+    points = [at(k * length) for k in range(steps + 1)]
     slopes = [np.linalg.norm(b - a) / length for a, b in pairwise(points)]
-    k = max(range(_STEPS - 1), key=lambda k: bend(*points[k : k + 3]))
+    k = max(range(steps - 1), key=lambda k: bend(*points[k : k + 3]))
     t, (low, middle, high) = k * length, points[k : k + 3]
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         length /= 2
         below, above = at(t + length), at(t + 3 * length)
         if bend(low, below, middle) >= bend(middle, above, high):
@@ -253,8 +250,11 @@ def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
         else:
             t, low, middle, high = t + 2 * length, middle, above, high
         slopes.append(np.linalg.norm(high - low) / (2 * length))
-    negligible = _NEGLIGIBLE * np.linalg.norm(points[0])
-    return bool(slopes[-1] <= max(_GROWTH * max(slopes[:-_LAST]), negligible))
+    # Changes of the block, relative to it, over those of the signal that add 1e-4 to χ. Over four
+    # halvings a slope that is resolved stays; at a jump it doubles in each, and where a block is
+    # rounded it grows by 2^½.
+    negligible = 1e-2 * np.linalg.norm(points[0])
+    return bool(slopes[-1] <= max(1.5 * max(slopes[:-4]), negligible))
 
 
 def moments_of_sample(apply: Apply, z: np.ndarray, u: np.ndarray) -> np.ndarray:

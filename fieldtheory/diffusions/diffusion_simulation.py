@@ -16,7 +16,6 @@ from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble, estimat
 from fieldtheory.diffusions.gram_sampler import grams_drawn
 from fieldtheory.diffusions.layers_drawn import (
     TILE,
-    Layer,
     first_of_each,
     input_layer,
     layers_drawn,
@@ -253,7 +252,11 @@ def _block(run: DiffusionRun, block: Block) -> dict[str, np.ndarray]:
 
 def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict[str, np.ndarray]:
     """Samples of which `estimates` takes the moments, of ``size`` networks, and their outputs."""
-    layers = _layers(run, generator, size)
+    layers = (
+        grams_drawn(run.network, run.start, generator, size)
+        if run.method == "gram"
+        else layers_drawn(run.network, run.start, run.method, generator, size)
+    )
     if run.only_outputs:
         layer = deque(layers, maxlen=1).pop()
         return {"outputs": first_of_each(run.start + layer.displacements, run.only_outputs)}
@@ -269,12 +272,6 @@ def _drawn(run: DiffusionRun, generator: np.random.Generator, size: int) -> dict
                 powers_of[name] = np.empty((size, run.depth + 1, *array.shape[1:]))
             powers_of[name][:, layer.number] = array
     return powers_of | {"outputs": run.start[:, 0] + layer.displacements[:, :, 0]}
-
-
-def _layers(run: DiffusionRun, generator: np.random.Generator, size: int) -> Iterator[Layer]:
-    if run.method == "gram":
-        return grams_drawn(run.network, run.start, generator, size)
-    return layers_drawn(run.network, run.start, run.method, generator, size)
 
 
 def _over_neurons(displacements: np.ndarray) -> tuple[np.ndarray, ...]:

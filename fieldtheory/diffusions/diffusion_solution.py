@@ -11,12 +11,12 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
+from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
 from fieldtheory.diffusions.independent_increments import layers_of
 from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
-from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork, advanced, signals_at
 from fieldtheory.networks.activations import h

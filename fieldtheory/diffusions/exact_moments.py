@@ -26,12 +26,7 @@ def gram_variances(
 ) -> np.ndarray | None:
     """Var q_ij over networks of width D at every time, (n, P, P); None where it does not close.
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-    second : ndarray, shape (P, P)
-        q at t = 0.
-    times : ndarray, shape (n,)
+    ``second`` is q at t = 0, (P, P).
     """
     if network.depth is not None or not network.is_linear:
         return None

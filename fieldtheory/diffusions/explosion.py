@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.diffusions.settings import SETTINGS
+from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning

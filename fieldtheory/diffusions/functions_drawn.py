@@ -24,6 +24,12 @@ class FunctionSamples:
         z.
     values : ndarray, shape (samples, m)
         x_T,1(z), the first neuron of the last layer, or the first ones of every network in turn.
+
+    Examples
+    --------
+    >>> net = DiffusionNetwork(depth=10, width=8, activation="linear")
+    >>> function_samples(net, np.linspace(-1, 1, 5), samples=20).inputs
+    array([-1. , -0.5,  0. ,  0.5,  1. ])
     """
 
     inputs: np.ndarray

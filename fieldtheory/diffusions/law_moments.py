@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.diffusions.settings import SETTINGS
+from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw

@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.diffusions.settings import SETTINGS
+from fieldtheory.diffusions.diffusion_settings import SETTINGS
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from scipy.special import exprel
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.feature_averages import FeatureAverages
-from fieldtheory.diffusions.settings import SETTINGS
 from fieldtheory.diffusions.starts import Neurons, Starts
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
@@ -42,15 +42,7 @@ class Signals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WideNetwork:
-    """An infinitely wide network for given inputs.
-
-    Parameters
-    ----------
-    network : DiffusionNetwork
-    starts : Starts
-    parts : int
-        See `FeatureAverages`.
-    """
+    """An infinitely wide network for given inputs; ``parts`` are those of `FeatureAverages`."""
 
     network: DiffusionNetwork
     starts: Starts

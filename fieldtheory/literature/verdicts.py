@@ -78,25 +78,16 @@ def verdicts(
     jobs: int = 1,
     equation: str | None = None,
 ) -> Iterator[Verdict]:
-    """Verdicts on the claims of some papers, or of all, each as soon as it is computed.
+    """Verdicts on `claims` of some papers, or of all, each as soon as it is computed.
 
     Parameters
     ----------
     digits : int
         Digits of comparisons in mpmath, at least 20.
-    papers : sequence of str, optional
-        As for `claims`.
     progress : callable, optional
         Called with the name of a claim when it is checked.
     jobs : int
         Number of joblib's processes.
-    equation : str, optional
-        As for `claims`.
-
-    Returns
-    -------
-    iterator of Verdict
-        In the order of `claims`.
 
     Raises
     ------

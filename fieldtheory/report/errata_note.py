@@ -44,13 +44,7 @@ _SHORT = 120
 
 
 def document(verdicts: Sequence[Verdict]) -> str:
-    """A LaTeX document that needs nothing beyond amsmath, with an item for every verdict.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-        Those of claims that hold as printed are left out.
-    """
+    """A LaTeX document that needs amsmath alone, with an item for each claim that does not hold."""
     lines = [
         r"\documentclass{article}",
         r"\usepackage{amsmath}",

@@ -61,8 +61,7 @@ STEPS = 6
 # Formulas on the page, and those next to numbers of pairs of samples.
 FORMULAS = ("action", "saddle_point", "hessian", "propagator", "response", "output_response")
 OF_PAIRS = ("saddle_point", "response", "output_response")
-# Degrees of the spectrum; scalings over which the response is drawn, relative to the optimum.
-_DEGREES = 6
+# Scalings over which the response is drawn, relative to the optimum.
 _SCALINGS = np.geomspace(0.1, 5.0, 40)
 
 Progress = Callable[[int, str], None]
@@ -170,7 +169,7 @@ def _numbers(
     weight, bias = network.readin_variances
     # The norm at which the kernel of the input has this variance.
     norm = float(np.sqrt(max(variances[typical] - bias, 0) * network.input_dim / weight)) or norm
-    degrees = partial(spectrum, network, max(network.input_dim, 2), norm, count=_DEGREES)
+    degrees = partial(spectrum, network, max(network.input_dim, 2), norm, count=6)
     harmonics = _or_reason(degrees)
 
     step(2, "optimal scaling of every pair of samples")

@@ -13,13 +13,7 @@ _MARKER_TEXT = "Written by fieldtheory run, which may replace this folder.\n"
 
 
 def replaceable(output: str | Path, files: Sequence[str]) -> Path:
-    """The absolute path of a folder that may be created or replaced.
-
-    Parameters
-    ----------
-    output : str or Path
-    files : sequence of str
-        Names of the files that results consist of.
+    """The absolute path of a folder that may be created or replaced; ``files`` are those of a run.
 
     Raises
     ------
@@ -44,15 +38,7 @@ def replaceable(output: str | Path, files: Sequence[str]) -> Path:
 
 @contextlib.contextmanager
 def built_aside(folder: Path, files: Sequence[str]) -> Iterator[Path]:
-    """A folder to build in that takes the place of ``folder`` in the end, or vanishes on failure.
-
-    Parameters
-    ----------
-    folder : Path
-        As `replaceable` returns it.
-    files : sequence of str
-        As for `replaceable`.
-    """
+    """A folder to build in that takes the place of a `replaceable` one, or vanishes on failure."""
     partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

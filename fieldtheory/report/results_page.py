@@ -36,18 +36,8 @@ def write(
 ) -> None:
     """Write the page of a run, whose words are those of its template.
 
-    Parameters
-    ----------
-    path : Path
-    findings : Findings
-    formulas : dict of str to str
-        LaTeX for any layer by name.
-    scaling : sequence of dict
-        The rows of optimal_scaling.csv.
-    pictures : dict of str to Path
-        Figures by name.
-    typed : str
-        Options that name the samples.
+    ``formulas`` are LaTeX for any layer and ``pictures`` are figures, by name; ``scaling`` are the
+    rows of optimal_scaling.csv, and ``typed`` the options that name the samples.
     """
     net, single = findings.network, findings.single
     kernels = findings.solution.kernels
@@ -122,7 +112,7 @@ def _rows(findings: Findings) -> dict[str, list[list[Any]]]:
         "fluctuations": _fluctuations(findings),
     }
     if not isinstance(findings.harmonics, str):
-        columns = "degree", "eigenvalue", "share"
+        columns: tuple[str, ...] = ("degree", "eigenvalue", "share")
         rows = findings.harmonics.rows
         tables["harmonics"] = [[row[column] for column in columns] for row in rows]
     if not isinstance(findings.comparison, str):

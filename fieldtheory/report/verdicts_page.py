@@ -18,15 +18,7 @@ _SHORT, _LONGEST = 120, 2000
 
 
 def page(checks: Sequence[Check], verdicts: Sequence[Verdict], digits: int) -> str:
-    """One HTML page with every check and every claim, formulas as MathML.
-
-    Parameters
-    ----------
-    checks : sequence of Check
-    verdicts : sequence of Verdict
-    digits : int
-        Digits of the checks.
-    """
+    """One HTML page with every check to these digits and every claim, formulas as MathML."""
     words, passing = [v.word for v in verdicts], sum(check.passed for check in checks)
     groups = dict.fromkeys(check.group for check in checks)
     names = dict.fromkeys(verdict.claim.paper for verdict in verdicts)

@@ -27,10 +27,6 @@ TEMPLATE = Path(__file__).with_name("appendix.tex")
 # The quantities that are written out layer by layer.
 LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "G11", "output_response")
 _RESPONSES = ("residual_response", "response", "output_response")
-# Columns up to this width stand two on a page, this far from each other, in points.
-_TWO_COLUMNS, _BETWEEN = 270.0, 20.0
-# Radicands wider than this have a name; the number of an equation takes so much; in points.
-_WIDE_ROOT, _NUMBER = 60.0, 40.0
 
 
 def document(n: Notation, explicit: Notation | None = None, misprints: bool = True) -> str:
@@ -80,10 +76,11 @@ def _page(column: float) -> dict[str, str]:
     """The class option and lengths for columns of a width; those of an article are its own."""
     if column == TEXT_WIDTH:
         return {}
-    two = column <= _TWO_COLUMNS
-    text = 2 * column + _BETWEEN if two else column
+    # Narrow columns stand two on a page.
+    two = column <= 270
+    text = 2 * column + 20 if two else column
     lengths = (
-        rf"\setlength{{\textwidth}}{{{text:g}pt}}\setlength{{\columnsep}}{{{_BETWEEN:g}pt}}"
+        rf"\setlength{{\textwidth}}{{{text:g}pt}}\setlength{{\columnsep}}{{20pt}}"
         "\n"
         r"\setlength{\oddsidemargin}{\dimexpr 0.5\paperwidth - 0.5\textwidth - 1in\relax}"
         "\n"
@@ -99,18 +96,18 @@ def _section(title: str, label: str, text: str) -> str:
 
 
 def _scales(n: Notation) -> str:
-    scales = [_scale(n, name) for name in n.layers.family.layer_parameters]
+    symbols, fixed = sym.parameters(n.layers.family, "l"), dict(n.layers.fixed)
+    scales = [
+        f"{latex(symbols[name])} = {latex(fixed[name])}"
+        if name in fixed
+        else rf"{latex(symbols[name])} \text{{ different from layer to layer}}"
+        for name in n.layers.family.layer_parameters
+    ]
     line = r", \qquad ".join(scales) + "."
-    if width(line) < n.column - _NUMBER:
+    # The number of the equation takes 40 points.
+    if width(line) < n.column - 40:
         return line
     return "\\begin{gathered}\n" + ", \\\\\n".join(scales) + ".\n\\end{gathered}"
-
-
-def _scale(n: Notation, name: str) -> str:
-    symbol, fixed = latex(sym.parameters(n.layers.family, "l")[name]), dict(n.layers.fixed)
-    if name in fixed:
-        return f"{symbol} = {latex(fixed[name])}"
-    return rf"{symbol} \text{{ different from layer to layer}}"
 
 
 def _closed_forms(n: Notation) -> str:
@@ -151,7 +148,7 @@ def _closed_forms(n: Notation) -> str:
 def _wide_radicands(forms: list[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
     """A symbol for each radicand that leaves a column little room, as no root can be broken."""
     roots = {p.base for form in forms for p in form.atoms(sp.Pow) if not p.exp.is_integer}
-    wide = [root for root in roots if root.is_Add and width(latex(root)) > _WIDE_ROOT]
+    wide = [root for root in roots if root.is_Add and width(latex(root)) > 60]
     wide.sort(key=sp.default_sort_key)
     index = "D" if len(wide) == 1 else "D_{{{}}}"
     return {root: sp.Symbol(index.format(i), positive=True) for i, root in enumerate(wide, 1)}

@@ -95,10 +95,7 @@ def _layer_step() -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol, sp.Symbol]:
 def step_rate(average: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b, the limit of (K^(l) − K^(l-1))/ρ² for γ = 1 (SR eqs. (7), (8)).
 
-    Parameters
-    ----------
-    average : sympy.Expr
-        ⟨g⟩ over the signals of layer l − 1, of one input or two.
+    ``average`` is ⟨φφ⟩ over the signals of layer l − 1, of one input or two.
 
     Examples
     --------
@@ -112,10 +109,7 @@ def step_rate(average: sp.Expr) -> sp.Expr:
 def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b + σ²_w ⟨φ'φ'⟩ θ, the limit of (Θ^(l) − Θ^(l-1))/ρ² (SR eq. (9)).
 
-    Parameters
-    ----------
-    tangent, average, gain : sympy.Expr
-        Θ^(l-1), ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals of layer l − 1.
+    ``tangent``, ``average`` and ``gain`` are Θ^(l-1), ⟨φφ⟩ and ⟨φ'φ'⟩ of layer l − 1.
 
     Examples
     --------
@@ -128,17 +122,9 @@ def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
 
 @lru_cache
 def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
-    """F(K) = σ²_w M(K) + σ²_b, the rate at which a variance grows, dK/dt = F(K).
+    """F(K) = σ²_w M(K) + σ²_b, the rate at which a variance grows, dK/dt = F(K), in ``KERNEL``.
 
-    Parameters
-    ----------
-    averages : LayerAverages, optional
-        M, that of a residual network whose φ is left open if not given.
-
-    Returns
-    -------
-    sympy.Expr
-        In σ_w, σ_b and ``KERNEL``.
+    M is that of a residual network whose φ is left open if no averages are given.
 
     Examples
     --------

@@ -49,10 +49,6 @@ from fieldtheory.theory.typesetting.layer_quantities import (
 from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
 from fieldtheory.theory.typesetting.widths import width
 
-# The mean width of a character in a text, in points.
-_CHARACTER = 4.8
-# Of columns, in points, for which F25 (67) is written in g = σ_w² φ'(0)².
-_NARROW = 300
 ACTION = r"S(C, \tilde{C})"
 
 
@@ -110,7 +106,8 @@ def symbols_latex(notation: Notation, breaks: bool, document: str = "") -> str:
     room = notation.column - max(map(width, texts)) - 20
     lines = []
     for symbol, meaning in texts.items():
-        first, *others = textwrap.wrap(meaning, int(room / _CHARACTER))
+        # The mean width of a character in a text is 4.8 points.
+        first, *others = textwrap.wrap(meaning, int(room / 4.8))
         lines += [rf"{symbol} &\quad \text{{{first}}}"]
         lines += [rf"&\quad \text{{{line}}}" for line in others]
     return breakable([environment(lines, "align*")]) if breaks else environment(lines)
@@ -178,7 +175,7 @@ def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
     def equations(n: Notation) -> list[Equation]:
         formula = saturation_formula(large_depth)
         right = formula.rhs.subs(sym.DEPTH, n.last)
-        if n.column < _NARROW:
+        if n.column < 300:  # F25 (67)
             gain = sp.Symbol("g", positive=True)
             short = right.subs(SLOPE, sp.sqrt(gain) / sym.WEIGHT)
             rows = [Equation(r"\rho^{*}", short), Equation("g", (sym.WEIGHT * SLOPE) ** 2)]
@@ -286,14 +283,7 @@ def _output_response(n: Notation) -> list[Equation]:
 
 
 def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
-    """Θ from its definition on, for some of the layers 1, ..., L and the readout.
-
-    Parameters
-    ----------
-    n : Notation
-    layers : sequence
-        A symbol for all of the layers 1, ..., L, or their numbers.
-    """
+    """Θ from its definition on, for layers 1, ..., L by number or one symbol, and the readout."""
     pair = (PAIR,) if n.matrices else ()
 
     def row(layer: Any, note: str = "") -> Equation:

@@ -20,7 +20,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.saddle_point import saddle_point
-from fieldtheory.theory.tangent_kernel import layer_tangent
+from fieldtheory.theory.tangent_kernel import layer_tangent, sum_of_features
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
     S22,
@@ -167,12 +167,7 @@ def _gain(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
 def tangent_growth(l: Any, family: type[LayeredNetwork], average: sp.Expr) -> sp.Expr:
     """γ_l² + a_l ⟨φ'φ'⟩, what layer l makes of the tangent kernel before it (SR eq. (9)).
 
-    Parameters
-    ----------
-    l : int or sympy.Expr
-    family : subclass of LayeredNetwork
-    average : sympy.Expr
-        What is written for ⟨φ'φ'⟩ over the signals of layer l − 1.
+    ``average`` is written for ⟨φ'φ'⟩ over the signals of layer l − 1.
     """
     carried = sp.expand(_tangent(family))
     # All that has the weights, a sum over features, is the one average.
@@ -198,11 +193,7 @@ def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
     def features(h: Any) -> tuple[Any, ...]:
         return family.features(sym.phi, h, sym.parameters(family, 0))
 
-    def branch(psi: tuple[Any, ...], affine: Callable[..., Any]) -> Any:
-        first, *others = psi
-        offsets = affine(first, Weight(1), Bias(1))
-        return offsets + sum(affine(x, Weight(1), None) for x in others)
-
+    branch = sum_of_features(Weight(1), Bias(1))
     return layer_tangent(branch, features, SkipScale(1)).growth
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.typesetting.layout import Typeset
+from fieldtheory.theory.typesetting.latex import Typeset
 
 
 @dataclass(frozen=True, repr=False)

@@ -227,12 +227,7 @@ def _symbols(formula: str) -> list[tuple[str, ...]]:
 def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> dict[str, str]:
     """The meaning of the symbols in results that these do not define, by LaTeX of the symbols.
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    inputs : int
-    document : str
-        If given, all symbols in the formulas of this text, and no others.
+    With the text of a document it is that of all symbols in its formulas, and no others.
     """
     lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "")
     lines += _OF_TEXT if document else _OF_RESULTS
@@ -242,13 +237,11 @@ def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> d
         rows += [[s.name, f"the network's {name.replace('_', ' ')}"] for s in own]
     if document:
         used = set(_symbols(" ".join("".join(formula) for formula in _MATH.findall(document))))
-        rows = [[_used(symbols, used), meaning] for symbols, meaning in rows]
+        rows = [
+            [r",\ ".join(s for s in symbols.split(r",\ ") if _symbols(s)[0] in used), meaning]
+            for symbols, meaning in rows
+        ]
     return {symbols: meaning for symbols, meaning in rows if symbols}
-
-
-def _used(symbols: str, used: set[tuple[str, ...]]) -> str:
-    """Those of a list of symbols that are used."""
-    return r",\ ".join(s for s in symbols.split(r",\ ") if _symbols(s)[0] in used)
 
 
 class Symbols(dict[str, sp.Symbol]):

@@ -9,7 +9,7 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory.hessian import Hessian
-from fieldtheory.theory.typesetting.layout import Typeset
+from fieldtheory.theory.typesetting.latex import Typeset
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ import sympy as sp
 
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.typesetting.layout import Typeset
+from fieldtheory.theory.typesetting.latex import Typeset
 
 
 @dataclass(frozen=True, repr=False)

@@ -69,15 +69,7 @@ def chosen_scales(
 
 
 def require_scales(scales: Scales, network: LayeredNetwork) -> None:
-    """Raise ValueError if a network has other scales than a derivation.
-
-    Parameters
-    ----------
-    scales : mapping
-        Of `chosen_scales`.
-    network : LayeredNetwork
-        Of the same family and depth, without batch axes.
-    """
+    """Raise ValueError if a network of the same family and depth has other `chosen_scales`."""
     values = sym.parameter_values(network)
     for name, written in scales.items():
         own = np.broadcast_to(network.parameters[name], network.depth)
@@ -129,14 +121,7 @@ def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a family of networks, some of whose parameters may be fixed.
-
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    fixed : tuple of (str, sympy.Expr)
-        Expressions for parameters by name, in place of their symbols.
-    """
+    """The layers of a family of networks; ``fixed`` parameters are expressions, not symbols."""
 
     family: type[LayeredNetwork]
     fixed: tuple[tuple[str, sp.Expr], ...] = ()

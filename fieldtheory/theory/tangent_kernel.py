@@ -174,13 +174,17 @@ def family_tangent(
             parametrization,
         )
     weight, bias, _ = family.readout(parameters)
+    return layer_tangent(sum_of_features(weight, bias), features, 0, parametrization)
 
-    def outputs(psi: tuple[Any, ...], affine: Callable[..., Any]) -> Any:
+
+def sum_of_features(weight: sp.Expr, bias: sp.Expr) -> Branch:
+    """A layer with weights of one variance for every feature, and one bias."""
+
+    def branch(psi: tuple[Any, ...], affine: Callable[..., Any]) -> Any:
         first, *others = psi
-        # One bias, however many features.
         return affine(first, weight, bias) + sum(affine(x, weight, None) for x in others)
 
-    return layer_tangent(outputs, features, 0, parametrization)
+    return branch
 
 
 def readin_tangent(

@@ -26,19 +26,16 @@ def identity(module: torch.nn.Module, optimiser: Any, *settings: Any) -> str:
 def write(path: Path, run: str, module: Any, optimiser: Any, *progress: Any) -> None:
     """Write the state of a run to a file, with ``progress``, its number of steps and records."""
     generator = getattr(optimiser, "generator", None)
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     state = {
         "run": run,
         "module": module.state_dict(),
         "optimiser": optimiser.state_dict(),
         "noise": generator and generator.get_state(),
-        "random": [torch.get_rng_state(), *_states_of_devices()],
+        "random": [torch.get_rng_state(), *devices],
         "progress": list(progress),
     }
     storage.write_whole(path, lambda file: torch.save(state, file))
-
-
-def _states_of_devices() -> list[torch.Tensor]:
-    return torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
 
 
 def resumed(

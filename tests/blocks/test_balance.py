@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fieldtheory.blocks.balance import add_skip, critical_branch, critical_skip
+from fieldtheory.blocks.estimates import add_skip, critical_branch, critical_skip
 
 RATIOS = [(1.0, 0.0), (2.5, 0.0), (0.3, 0.4), (0.3, -0.4), (4.0, -1.9), (1e-12, 0.3), (1e12, -1e5)]
 SKIPS = [0.0, 1e-9, 0.6, 0.99, 1 - 1e-12]

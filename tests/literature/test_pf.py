@@ -9,51 +9,6 @@ from fieldtheory.literature import pf_experiments, pf_limits, pf_properties
 from fieldtheory.theory import notation as sym
 
 
-def numbers(matrices, seed):
-    """Random numbers for the symbols of matrices."""
-    rng = np.random.default_rng(seed)
-    return {s: float(rng.normal()) for matrix in matrices for s in matrix}
-
-
-@pytest.mark.parametrize("law", ["full", "matrix_normal"])
-def test_rates_of_explicit_weights(law):
-    """Moments of u + u²/2, at a small Δt, of 400,000 layers that are drawn here."""
-    one, other = pf_limits.ONE, pf_limits.OTHER
-    drawn = [pf_limits._WEIGHT_MEANS, pf_limits._BIAS_MEANS, pf_limits._BIASES, one, other]
-    drawn += [pf_limits._ALL_WEIGHTS, pf_limits._ROWS, pf_limits._COLUMNS]
-    values = numbers(drawn, 3)
-    put = [np.array(matrix.subs(values), dtype=float) for matrix in drawn]
-    means, bias_means, biases, x, y, entries, rows, columns = put
-    rng = np.random.default_rng(4)
-    count, step = 400_000, 1e-4
-    normals = rng.standard_normal((count, 2, 2))
-    if law == "full":
-        # vec has columns one below the other.
-        stacked = np.concatenate([normals[:, :, 0], normals[:, :, 1]], axis=1) @ entries.T
-        noise = np.stack([stacked[:, :2], stacked[:, 2:]], axis=2)
-    else:
-        noise = rows @ normals @ columns
-    noise_b = rng.standard_normal((count, 2)) @ biases.T
-
-    def increment(psi):
-        u = (noise @ psi[:, 0] + noise_b) * step**0.5 + (means @ psi + bias_means)[:, 0] * step
-        return u + u**2 / 2
-
-    def found(expression):
-        known = values | {pf_limits.FIRST: 1, pf_limits.SECOND: 1}
-        return np.array(expression.subs(known), dtype=float)
-
-    first, second = increment(x), increment(y)
-    covariance = first.T @ second / count / step
-    parameters = getattr(pf_limits, law)()
-    size = np.sqrt((first**2).mean(axis=0)[:, None] * (second**2).mean(axis=0)) / step
-    assert np.abs((covariance - found(pf_limits.covariation(parameters))) / size).max() < 0.02
-    # The odd part of an increment has the drift of its noise taken out by its mirror image.
-    mirrored = ((-noise @ x[:, 0] - noise_b) * step**0.5) + (means @ x + bias_means)[:, 0] * step
-    mean = ((first + mirrored + mirrored**2 / 2) / 2 / step).mean(axis=0)
-    assert mean == pytest.approx(found(pf_limits.drift(parameters))[:, 0], rel=0.02)
-
-
 def test_the_time_to_infinity():
     """Feller's integral for dx = √(1 + x²)/2 dB + (1 + x²)/4 dt, done by quadrature."""
 

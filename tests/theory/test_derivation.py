@@ -27,12 +27,6 @@ def test_blocks_by_name(name):
     assert th.block(name).shape == (3, 3)
 
 
-def test_undetermined_activation_stays_a_function():
-    th = derivation(2)
-    assert th.activation is None
-    assert sym.phi in {f.func for f in th.action.atoms(sp.core.function.AppliedUndef)}
-
-
 @pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])
 def test_named_activation_is_put_in(activation):
     th = derivation(1, activation=activation)
@@ -59,12 +53,6 @@ def test_scales_of_all_layers_may_be_given():
     general = derivation(2).hessian.S21
     values = {sym.branch_scale(l): rho for l in (1, 2)} | {sym.skip_scale(l): 1 for l in (1, 2)}
     assert (general.subs(values) - th.hessian.S21).applyfunc(sp.expand).is_zero_matrix
-
-
-@pytest.mark.parametrize("inputs, fields", [(1, 1), (2, 3), (3, 6)])
-def test_number_of_fields(inputs, fields):
-    action = ft.derive(1, inputs).network_action
-    assert len(action.kernels) == len(action.conjugates) == 3 * fields
 
 
 @pytest.mark.parametrize(

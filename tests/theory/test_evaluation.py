@@ -16,7 +16,7 @@ GAMMAS = {"0": 0.0, "0.7": 0.7, "1": 1.0, "by layer": (0.9, 0.4, 1.0, 0.6)}
 gammas = pytest.mark.parametrize("gamma", GAMMAS)
 of_networks = pytest.mark.parametrize(
     ("depth", "gamma", "activation"),
-    crossed([2, 1, 3], GAMMAS, ["erf", "relu"])
+    [(2, "1", "tanh"), *crossed([2, 1, 3], GAMMAS, ["erf", "relu"])]
     + [slow(4, gamma, activation) for gamma in GAMMAS for activation in ("erf", "relu")],
 )
 activations = pytest.mark.parametrize("activation", ["erf", "relu"])
@@ -33,11 +33,12 @@ def close(left, right):
     np.testing.assert_allclose(left, right, rtol=0, atol=1e-12 * scale)
 
 
+@pytest.mark.parametrize("is_named", [False, True], ids=["open", "named"])
 @of_networks
-def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation):
-    """φ undetermined in the derivation; its activation comes from the network."""
-    net = chosen(depth, activation, gamma)
-    blocks = {name: block(name, depth)(net, K0) for name in ("S11", "S12", "S21", "S22")}
+def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation, is_named):
+    """φ undetermined in the derivation, which takes it from the network, or named."""
+    net, named = chosen(depth, activation, gamma), activation if is_named else None
+    blocks = {n: block(n, depth, 1, named)(net, K0) for n in ("S11", "S12", "S21", "S22")}
     S = np.block([[blocks["S11"], blocks["S12"]], [blocks["S21"], blocks["S22"]]])
     G = -np.linalg.inv(S)
     size, solution = depth + 2, ft.solve(net, K0)
@@ -57,25 +58,6 @@ def test_lambdified_propagators_are_solve(depth, gamma, activation):
     close(block("G21", depth)(net, K0), solution.G12.T)
     close(block("G11", depth)(net, K0), solution.G11)
     assert not block("G22", depth)(net, K0).any()
-
-
-@of_networks
-def test_named_activation(depth, gamma, activation):
-    net = chosen(depth, activation, gamma)
-    S21 = block("S21", depth, 1, activation)(net, K0)
-    S22 = block("S22", depth, 1, activation)(net, K0)
-    solution = ft.solve(net, K0)
-    G12 = -np.linalg.inv(S21)
-    close(G12, solution.G12)
-    close(G12 @ S22 @ G12.T, solution.G11)
-
-
-def test_activation_without_closed_form():
-    net = network(2, "tanh")
-    G12 = -np.linalg.inv(block("S21", 2)(net, K0))
-    solution = ft.solve(net, K0)
-    close(G12, solution.G12)
-    close(G12 @ block("S22", 2)(net, K0) @ G12.T, solution.G11)
 
 
 def full_matrix(solution):
@@ -107,27 +89,6 @@ def test_two_inputs(derived, gamma):
     A = np.array(recursion.skip_matrix(oracle(net)), dtype=float)
     kernels = np.einsum("lm,mpq->lpq", A**2, response[:-1, :, 0, :])
     close(kernels, full_matrix(solution))
-
-
-def test_two_inputs_with_relu():
-    net = network(2, "relu")
-    inverse = -np.linalg.inv(block("S21", 2, 2)(net, K0_PAIR)).reshape(4, 3, 4, 3)
-    for p, (i, j) in enumerate([(0, 0), (0, 1), (1, 1)]):
-        close(inverse[:, p, :, p], ft.solve(net, K0_PAIR).G12[:, :, i, j])
-
-
-def test_lambdified_response_of_two_inputs_is_the_inverse():
-    net = network(1)
-    close(block("G12", 1, 2)(net, K0_PAIR), -np.linalg.inv(block("S21", 1, 2)(net, K0_PAIR)))
-
-
-def test_exchanging_the_inputs_exchanges_the_fields():
-    net = network(2)
-    order = [3 * l + entry for l in range(4) for entry in (2, 1, 0)]
-    original = block("S21", 2, 2)(net, K0_PAIR)
-    exchanged = block("S21", 2, 2)(net, K0_PAIR[::-1, ::-1])
-    close(exchanged[np.ix_(order, order)], original)
-    assert not np.allclose(exchanged, original)
 
 
 @activations

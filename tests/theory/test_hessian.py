@@ -75,28 +75,6 @@ def test_feedforward_network_has_independent_layers():
         assert (hessian.S21[k, l] != 0) == (k in (l, l + 1))
 
 
-def test_without_randomness_of_the_branch_only_the_readout_fluctuates():
-    S22 = ft.derive(2, branch_scale=0).hessian.S22
-    assert [entry != 0 for entry in S22.diagonal()] == [False, False, False, True]
-    assert S22.is_diagonal()
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-def test_pairs_close_on_themselves(depth):
-    """Within a layer variances respond to themselves alone, the covariance to all three."""
-    S21 = derivation(depth, 2).hessian.S21
-    allowed = {(0, 0), (1, 0), (1, 1), (1, 2), (2, 2)}
-    for k, l in itertools.product(range(depth + 2), repeat=2):
-        part = S21[3 * k : 3 * k + 3, 3 * l : 3 * l + 3]
-        if l > k:
-            assert part.is_zero_matrix
-        elif l == k:
-            assert part == -sym.WIDTH * (sym.INPUT_WIDTH if k == 0 else 1) * sp.eye(3)
-        else:
-            found = {(i, j) for i, j in itertools.product(range(3), repeat=2) if part[i, j] != 0}
-            assert found == allowed
-
-
 def test_covariance_responds_by_the_second_derivatives_of_its_average():
     """⟨φ'φ'⟩ and (1/2)⟨φ''φ⟩, (1/2)⟨φφ''⟩: the halves that F25 (116) leaves out."""
     S21 = derivation(1, 2).hessian.S21
@@ -111,18 +89,3 @@ def test_covariance_responds_by_the_second_derivatives_of_its_average():
     ]
     for column, integrand in enumerate(expected):
         assert expand_averages(S21[4, column] - a * GaussianAverage(integrand, (x, y), K)) == 0
-
-
-def test_variances_of_a_pair_have_the_blocks_of_one_input():
-    """The (11) fields of two inputs, renamed, are the fields of one."""
-    pair, single = derivation(2, 2), derivation(2)
-    names = {sym.kernel(l, (0, 0), 2): sym.kernel(l) for l in range(4)}
-    names |= {sym.signal(l, 0, 2): sym.signal(l) for l in range(3)}
-    rows = list(range(0, 12, 3))
-    for name in ("S11", "S21", "S22"):
-        part = pair.block(name).extract(rows, rows).xreplace(names)
-        assert expand_averages_of(part - single.block(name)).is_zero_matrix
-
-
-def expand_averages_of(matrix):
-    return matrix.applyfunc(lambda e: expand_averages(e.rewrite(GaussianAverage)))

@@ -11,7 +11,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.propagator import forward_substitution
 from tests.examples import derivation
-from tests.theory.test_hessian import slope, typed_S22
+from tests.theory.test_hessian import slope
 from tests.theory.test_saddle_point import coefficients
 
 MASKS = {}
@@ -46,21 +46,6 @@ def test_response_is_a_running_product(depth):
         assert equal(G12[l, m], expected)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_response_inverts_the_hessian(depth):
-    th = derivation(depth)
-    product = th.propagator.G12 * th.hessian.S21
-    for l, m in itertools.product(range(depth + 2), repeat=2):
-        assert equal(product[l, m], sp.Integer(-(l == m)))
-
-
-def test_response_of_a_pair_inverts_the_hessian():
-    th = derivation(1, 2)
-    product = th.propagator.G12 * th.hessian.S21
-    for l, m in itertools.product(range(9), repeat=2):
-        assert equal(product[l, m], sp.Integer(-(l == m)))
-
-
 @pytest.mark.parametrize("depth, inputs", [(1, 1), (2, 1), (1, 2)])
 def test_blocks_are_those_of_the_inverse(depth, inputs):
     """G S'' = −1 with random rationals for all averages and symbols: exact, no rounding."""
@@ -80,23 +65,6 @@ def test_blocks_are_those_of_the_inverse(depth, inputs):
         for x in "SG"
     )
     assert G * S == -sp.eye(S.rows)
-
-
-def test_covariance_of_kernels_is_symmetric_and_starts_with_the_first_layer():
-    G11 = derivation(3).propagator.G11
-    assert G11 == G11.T
-    assert all(entry == 0 for entry in G11.row(0))
-    assert equal(
-        G11[1, 1].rewrite(GaussianAverage),
-        typed_S22(1, 1, 3) / sym.WIDTH**2,
-    )
-
-
-def test_propagators_scale_as_one_over_width():
-    propagator = derivation(2).propagator
-    for block in (propagator.G11, propagator.G12):
-        for entry in block:
-            assert sym.WIDTH not in sp.cancel(masked(entry * sym.WIDTH)).free_symbols
 
 
 def test_product_stays_a_product():

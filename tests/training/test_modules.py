@@ -11,7 +11,7 @@ from fieldtheory.networks.named_activations import ACTIVATIONS
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory.training import torch_module  # noqa: E402
-from fieldtheory.training.torch_functions import torch_function  # noqa: E402
+from fieldtheory.training.modules import torch_function  # noqa: E402
 
 NET = ft.ResidualNetwork(
     depth=3,

@@ -19,13 +19,9 @@ from sympy.utilities.iterables import partitions
 
 
 class Line(NamedTuple):
-    """A propagator between two points; that of G12 has the kernel first, then the conjugate.
+    """A propagator "G12" or "G11" between two points; G12 has the kernel first, then the conjugate.
 
-    Parameters
-    ----------
-    kind : {"G12", "G11"}
-    first, second : int
-        Points: the legs 0, ..., E − 1, then the vertices.
+    Points are the legs 0, ..., E − 1, then the vertices.
     """
 
     kind: str
@@ -34,16 +30,9 @@ class Line(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A diagram without its meaning.
+    """A diagram without its meaning: E legs, the sorted lines, and its vertices.
 
-    Parameters
-    ----------
-    legs : int
-        E.
-    vertices : tuple of (int, int)
-        Numbers of conjugates and kernels of each vertex.
-    lines : tuple of Line
-        Sorted.
+    A vertex is its numbers of conjugates and kernels.
     """
 
     legs: int

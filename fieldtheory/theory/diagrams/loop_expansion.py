@@ -297,19 +297,9 @@ def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
 
 
 def contracted(graph: Graph, vertex: Vertex, lines: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The value of a diagram and of those with its legs in other orders.
+    """The value (F, ..., F) of a diagram and of those with its E legs in other orders.
 
-    Parameters
-    ----------
-    graph : Graph
-    vertex : callable
-        (n, m) to the tensor of the derivatives by n conjugates and m kernels.
-    lines : mapping
-        "G12" and "G11" to arrays of shape (F, F).
-
-    Returns
-    -------
-    ndarray, shape (F,) * E
+    ``vertex`` maps (n, m) to the `vertex_tensor`, ``lines`` "G12" and "G11" to (F, F) arrays.
     """
     number: dict[tuple[int, int], int] = {}
     for place, _ in enumerate(graph.lines):

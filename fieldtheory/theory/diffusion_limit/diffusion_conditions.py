@@ -20,9 +20,8 @@ from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import number_text
 
 # Distances 10⁸ and 10¹⁶ between which powers are compared, at several points each in case that one
-# is a zero; the slack of a power, and the power that a logarithm seems to have between them.
+# is a zero.
 _DISTANCES, _STRETCHES = (8, 16), (1.0, 1.0371, 1.213, 1.377, 1.7391)
-_SLACK, _LOGARITHM = 0.01, 0.04
 _BREAKS_OF_PHI = (
     "increments do not shrink with Δt: there is no limit",
     "increments have means of order √Δt, which add up to infinity: there is no limit",
@@ -49,12 +48,6 @@ class Condition:
 @dataclass(frozen=True)
 class DiffusionConditions:
     """The conditions for a diffusion limit of φ and ψ, printed as a table.
-
-    Parameters
-    ----------
-    activation, input_activation : Activation
-        φ and ψ.
-    conditions : tuple of Condition
 
     Examples
     --------
@@ -137,30 +130,28 @@ def diffusion_conditions(
     """
     phi, psi = activation, input_activation
     second = sp.simplify(sp.Add(*phi.sides(2)) / 2)
+    value, slopes = phi(0), phi.sides(1)[::-1]
+    vanishes = Condition(
+        *("φ(0) = 0", _REGULARITY, value == 0, f"φ(0) = {number_text(value)}", _BREAKS_OF_PHI[0])
+    )
+    noise = Condition(
+        *("φ'(0) ≠ 0", "PF eq. (11)", any(slopes)),
+        "φ'(0) = " + " and ".join(dict.fromkeys(map(number_text, slopes))),
+        "the limit has no noise: it is a differential equation",
+    )
     tails = ("φ'', φ''' grow at most exponentially", _REGULARITY, True, "at most exponential")
     return DiffusionConditions(
         phi,
         psi,
         (
-            _starts_at_zero(phi),
+            vanishes,
             _smooth(phi),
-            _noise(phi),
+            noise,
             Condition(*tails),
             Condition("ψ locally bounded", _REGULARITY, True, "finite for every x"),
             _smooth_input(psi),
             _linear_growth(psi, not (second.is_finite and second)),
         ),
-    )
-
-
-def _starts_at_zero(phi: Activation) -> Condition:
-    value = phi(0)
-    return Condition(
-        "φ(0) = 0",
-        _REGULARITY,
-        value == 0,
-        f"φ(0) = {number_text(value)}",
-        "increments do not shrink with Δt: there is no limit",
     )
 
 
@@ -189,13 +180,6 @@ def _smooth_input(psi: Activation) -> Condition:
     return Condition(asked, _REGULARITY, False, kink.words("ψ"), consequence)
 
 
-def _noise(phi: Activation) -> Condition:
-    slopes = phi.sides(1)[::-1]
-    statement = "φ'(0) = " + " and ".join(dict.fromkeys(map(number_text, slopes)))
-    consequence = "the limit has no noise: it is a differential equation"
-    return Condition("φ'(0) ≠ 0", "PF eq. (11)", any(slopes), statement, consequence)
-
-
 def _linear_growth(psi: Activation, straight: bool) -> Condition:
     """Of the noise, and of the drift but for φ''(0) = 0, where there is none."""
     power = growth_power(psi.expression)
@@ -203,10 +187,13 @@ def _linear_growth(psi: Activation, straight: bool) -> Condition:
     asked = (
         f"ψ grows at most as {'x' if straight else '√x'}, as φ''(0) {'=' if straight else '≠'} 0"
     )
-    statement = "faster than any power" if power is None else f"ψ grows as {_power_text(power)}"
-    if power is not None and power < _LOGARITHM:
+    if power is None:
+        statement = "faster than any power"
+    elif power < 0.04:  # of a logarithm
         statement = "ψ does not grow as a power"
-    holds = power is not None and power <= float(limit) + _SLACK
+    else:
+        statement = f"ψ grows as x^{power:.3g}".removesuffix("^1")
+    holds = power is not None and power <= float(limit) + 0.01
     consequence = "the diffusion may explode at a finite time"
     return Condition(asked, _GROWTH, holds, statement, consequence)
 
@@ -221,7 +208,8 @@ class Break(NamedTuple):
     def words(self, name: str) -> str:
         """ψ' jumps at 0."""
         verb = "jumps" if self.finite else "is not finite"
-        return f"{_primed(name, self.order)} {verb} at {number_text(self.point)}"
+        primes = "'" * self.order
+        return f"{name}{primes} {verb} at {number_text(self.point)}"
 
 
 def first_break(activation: Activation, order: int) -> Break | None:
@@ -302,11 +290,3 @@ def _log_size(branch: sp.Expr, place: float) -> mpmath.mpf:
     with mpmath.workdps(40):
         values = [function(mpmath.mpf(place * stretch)) for stretch in _STRETCHES]
         return mpmath.log(max(1, *(abs(mpmath.mpmathify(value)) for value in values)))
-
-
-def _power_text(power: float) -> str:
-    return "x" if f"{power:.3g}" == "1" else f"x^{power:.3g}"
-
-
-def _primed(name: str, order: int) -> str:
-    return name + "'" * order

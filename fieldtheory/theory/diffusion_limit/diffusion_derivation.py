@@ -191,7 +191,16 @@ class DiffusionDerivation:
                 "a closed system of moments needs an activation with φ''(0) = 0, got "
                 f"{self.network.activation.name}, where it is {self.slopes[1]}"
             )
-        return ExactMoments(*map(self._with_slope, (pair_moments(), neuron_moments())))
+        put = {} if self.undetermined else {SLOPES[0]: self.slopes[0]}
+        return ExactMoments(
+            *[
+                system._replace(
+                    matrix=system.matrix.subs(put),
+                    parameters=tuple(s for s in system.parameters if s not in put),
+                )
+                for system in (pair_moments(), neuron_moments())
+            ]
+        )
 
     @property
     def conditions(self) -> DiffusionConditions:
@@ -224,7 +233,9 @@ class DiffusionDerivation:
         m_{i}(t) &= 0 \\\\
         """
         validation.choice("quantity", quantity, formulas.QUANTITIES)
-        notation = self._notation
+        phi, psi = self.network.activation, self.network.input_activation
+        own = None if self.undetermined else phi
+        notation = formulas.DiffusionNotation(self.law, self.slopes, own, psi)
         match quantity:
             case "wide_limit":
                 return formulas.wide_latex(notation, self.wide_limit)
@@ -292,12 +303,6 @@ class DiffusionDerivation:
         return f"$${self.latex('diffusion')}$$"
 
     @property
-    def _notation(self) -> formulas.DiffusionNotation:
-        network = self.network
-        phi = None if self.undetermined else network.activation
-        return formulas.DiffusionNotation(self.law, self.slopes, phi, network.input_activation)
-
-    @property
     def _values(self) -> dict[sp.Symbol, sp.Expr]:
         return dict(zip(SLOPES, self.slopes, strict=True))
 
@@ -320,11 +325,6 @@ class DiffusionDerivation:
             return (network.bias_variance + network.weight_variance * gram) * np.eye(network.width)
 
         return np.zeros(first.shape), covariance(first), covariance(last)
-
-    def _with_slope(self, system: MomentSystem) -> MomentSystem:
-        put = {SLOPES[0]: self.slopes[0]}
-        parameters = tuple(s for s in system.parameters if self.undetermined or s not in put)
-        return system._replace(matrix=system.matrix.subs(put), parameters=parameters)
 
     def _require_independent(self, what: str) -> None:
         if self.law != limit.LAWS[0]:

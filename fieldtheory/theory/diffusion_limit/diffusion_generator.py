@@ -57,15 +57,9 @@ def covariance_rate(first: int, second: int) -> sp.Expr:
 
 
 def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:
-    """The rate of the mean of a polynomial in `gram` and `displacement` of these inputs.
+    """The rate of the mean of a polynomial in `gram` and `displacement` of at most four inputs.
 
         𝓛f = Σ_A (𝓛A) ∂_A f + (1/2) Σ_AB Γ(A, B) ∂_A ∂_B f,   A, B in {q_ij, y_i}
-
-    Parameters
-    ----------
-    function : sympy.Expr
-    inputs : int
-        At most four.
 
     Examples
     --------
@@ -135,16 +129,7 @@ class MomentSystem(NamedTuple):
 def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentSystem:
     """The smallest closed system with these monomials in `gram` and `displacement` as moments.
 
-    Parameters
-    ----------
-    wanted : tuple of sympy.Expr
-    inputs : int
-        At most four.
-
-    Returns
-    -------
-    MomentSystem
-        Exact at every width D of the linear diffusion, ψ(x) = x and φ''(0) = 0.
+    Of at most four inputs; exact at every width D of the linear diffusion, ψ(x) = x, φ''(0) = 0.
 
     Examples
     --------

@@ -8,6 +8,8 @@ before averages; the branch stands before its bias.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import sympy as sp
@@ -29,6 +31,20 @@ COEFFICIENT, SKIP, FIELD, FUNCTION, AVERAGE, BRACKET, SUM = (
 )
 _BIASES = (r"\sigma_{b", "c_", r"\mathrm{bias")
 _NAMES = {"log": r"\ln", "erf": r"\operatorname{erf}", "Max": r"\max"}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Typeset:
+    """A result that a notebook shows by its formulas, LaTeX from a `Derivation`."""
+
+    formulas: Callable[[], str] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        names = [f.name for f in fields(self) if f.name != "formulas"]
+        return f"{type(self).__name__}({', '.join(names)})"
+
+    def _repr_latex_(self) -> str | None:
+        return None if self.formulas is None else f"$${self.formulas()}$$"
 
 
 class TheoryPrinter(LatexPrinter):
@@ -66,14 +82,14 @@ class TheoryPrinter(LatexPrinter):
         terms = sorted(expr.args, key=self._term_key)
         if terms[0].is_Number and (terms[0].is_negative or expr.is_integer):
             terms.append(terms.pop(0))
-        elif terms[0].could_extract_minus_sign() and not any(map(self._is_formal, terms)):
+        elif terms[0].could_extract_minus_sign() and not any(
+            # The place of these among others is that of the papers, whatever their sign.
+            r"\langle" in self._print(term) or term.has(sp.KroneckerDelta)
+            for term in terms
+        ):
             positive = [term for term in terms if not term.could_extract_minus_sign()]
             terms.sort(key=lambda term: term not in positive[:1])
         return terms
-
-    def _is_formal(self, term: sp.Expr) -> bool:
-        """Whether its place among others is that of the papers, whatever its sign."""
-        return r"\langle" in self._print(term) or term.has(sp.KroneckerDelta)
 
     def ordered_factors(self, expr: sp.Mul) -> tuple[sp.Expr, list[sp.Expr], list[sp.Expr]]:
         """The number of a product, its factors above the line and those below it."""
@@ -100,7 +116,7 @@ class TheoryPrinter(LatexPrinter):
             SUM in ranks,
             max(layers, default=-1),
             averages,
-            _degree(term),
+            sum(rank >= 0 for rank in ranks),
             _natural(text),
         )
 
@@ -131,7 +147,8 @@ class TheoryPrinter(LatexPrinter):
         if self._settings["fold_short_frac"] and len(below) + bool(q) == 1:
             over, under = (self.product(x, y, bracket=True) for x, y in ((above, p), (below, q)))
             return f"{sign}{over or '1'} / {under}"
-        if above and _is_wide(self.product(above)):
+        # A factor before a wide numerator is better than a line below it.
+        if above and re.search(r"\\(langle|sum|prod|sqrt\{.*frac)", self.product(above)):
             numerator = self.product(above, bracket=True)
             return rf"{sign}\frac{{{p or 1}}}{{{self._folded(below, q)}}} {numerator}"
         return rf"{sign}\frac{{{self._folded(above, p) or '1'}}}{{{self._folded(below, q)}}}"
@@ -156,12 +173,9 @@ class TheoryPrinter(LatexPrinter):
 
     def _print_Derivative(self, expr: sp.Derivative) -> str:
         function, *counts = expr.args
-        if isinstance(function, sp.core.function.AppliedUndef) and len(counts) == 1:
-            return self._primed(function, int(counts[0][1]))
-        return super()._print_Derivative(expr)
-
-    def _primed(self, function: sp.Expr, order: int) -> str:
-        name = self._print(sp.Symbol(type(function).__name__))
+        if not isinstance(function, sp.core.function.AppliedUndef) or len(counts) > 1:
+            return super()._print_Derivative(expr)
+        name, order = self._print(sp.Symbol(type(function).__name__)), int(counts[0][1])
         prime = "'" * order if order < 4 else rf"^{{({order})}}"
         return rf"{name}{prime}({self._arguments(function)})"
 
@@ -252,11 +266,6 @@ def latex(value: Any) -> str:
     return TheoryPrinter({"order": None}).doprint(value)
 
 
-def _is_wide(text: str) -> bool:
-    """Whether a factor before a text is better than a line below it."""
-    return bool(re.search(r"\\(langle|sum|prod|sqrt\{.*frac)", text))
-
-
 def is_average(expr: sp.Expr) -> bool:
     """Whether an expression is printed as ⟨...⟩ with a measure."""
     return hasattr(expr, "measure_latex")
@@ -278,11 +287,6 @@ def _rank(factor: sp.Expr) -> float:
         return FUNCTION + int(base.derivative_count) / 10
     places = {AverageNode: AVERAGE, sp.Add: BRACKET, sp.Sum: SUM, sp.Product: SUM}
     return next((place for kind, place in places.items() if isinstance(base, kind)), FUNCTION)
-
-
-def _degree(term: sp.Expr) -> int:
-    """The number of different factors that are not numbers."""
-    return sum(_rank(factor) >= 0 for factor in sp.Mul.make_args(term))
 
 
 def _natural(text: str) -> tuple[Any, ...]:

@@ -7,43 +7,21 @@ between their factors, then what stands in brackets, whose brackets then no long
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import Any
 
 import sympy as sp
 
 from fieldtheory.theory.typesetting.latex import TheoryPrinter, is_average, latex, matrix
-from fieldtheory.theory.typesetting.layer_quantities import PairSum
+from fieldtheory.theory.typesetting.layer_quantities import PairSum, layer_indices
 from fieldtheory.theory.typesetting.widths import BINARY, RELATION, TEXT_WIDTH, width
 
-# The estimate may be a few per cent too small; an equation's number takes "(99)" and a gap.
-_USED, _NUMBER = 0.97, 33.0
 _INDENT, _GAP = 10.0, 20.0
 # Before these a formula given as text may be broken.
 _BREAKS = ("+", "-", r"\quad", r"\qquad", r"\times", r"\sim")
 _FULL = 0.4
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Typeset:
-    """A result that a notebook shows by its formulas.
-
-    Parameters
-    ----------
-    formulas : callable, optional
-        Their LaTeX, from a `Derivation`.
-    """
-
-    formulas: Callable[[], str] | None = field(default=None, compare=False)
-
-    def __repr__(self) -> str:
-        names = [f.name for f in fields(self) if f.name != "formulas"]
-        return f"{type(self).__name__}({', '.join(names)})"
-
-    def _repr_latex_(self) -> str | None:
-        return None if self.formulas is None else f"$${self.formulas()}$$"
 
 
 @dataclass(frozen=True)
@@ -89,12 +67,6 @@ class Array:
     names: Sequence[str]
     symmetric: bool = False
 
-    def label(self, row: int, column: int) -> str:
-        """The name of an entry."""
-        indices = self.names[row], self.names[column]
-        joint = " " if all(len(name) == 1 for name in indices) else ", "
-        return f"{self.left}^{{{joint.join(indices)}}}"
-
     def entries(self) -> list[Equation]:
         """The entries that do not vanish, row by row, those of order 1/N times N."""
         below = (1 / self.factor).is_Symbol
@@ -102,7 +74,7 @@ class Array:
         places = [(i, j) for i in range(self.right.rows) for j in range(self.right.cols)]
         return [
             Equation(
-                front + self.label(i, j),
+                f"{front}{self.left}^{{{layer_indices(self.names[i], self.names[j])}}}",
                 _over(self.right[i, j], self.factor if below else sp.S.One),
             )
             for i, j in places
@@ -267,15 +239,10 @@ def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") ->
     y &= x^{2} \\\\
     x &= \\sqrt{y}
     \\end{aligned}
-    >>> print(page([[Equation("K^{(0)}", x)]], labels="kernels"))
-    {\\allowdisplaybreaks
-    \\begin{align}
-    K^{(0)} &= x \\label{kernels:K-0}
-    \\end{align}
-    }
     """
     setter = Setter({"order": None})
-    room = _USED * column - (_NUMBER if labels else 0)
+    # The estimate may be a few per cent too small; an equation's number takes "(99)" and a gap.
+    room = 0.97 * column - (33 if labels else 0)
     if labels:
         return _numbered(setter, blocks, room, labels)
     parts = []
@@ -406,19 +373,16 @@ def _filled(pieces: Sequence[_Piece], first: float, later: float) -> list[str]:
         while fits < len(waiting) and width(_joined(waiting[: fits + 1])) <= room:
             fits += 1
         if fits < len(waiting):
-            fits = _best_break(waiting, fits, room)
+            # Before the outermost piece that leaves the line half full.
+            widths = ((n, width(_joined(waiting[:n]))) for n in range(1, fits + 1))
+            places = [n for n, filled in widths if filled >= _FULL * room]
+            fits = min(places or [fits], key=lambda n: (waiting[n].depth, -n))
         line = re.sub(r"^\\q?quad ", "", _joined(waiting[:fits]))
         if lines and waiting[0].factor:
             line = rf"\times {line}"
         lines.append(line)
         waiting = waiting[fits:]
     return lines
-
-
-def _best_break(pieces: Sequence[_Piece], fits: int, room: float) -> int:
-    """Before which piece to break: the outermost one that leaves the line half full."""
-    places = [n for n in range(1, fits + 1) if width(_joined(pieces[:n])) >= _FULL * room]
-    return min(places or [fits], key=lambda n: (pieces[n].depth, -n))
 
 
 def _joined(pieces: Sequence[_Piece]) -> str:

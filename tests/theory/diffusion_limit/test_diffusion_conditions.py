@@ -68,11 +68,7 @@ def test_what_fails_is_found(phi, psi, fails, limit):
     assert found.has_limit == limit
     assert found.cannot_explode == (GROWTH not in fails)
     assert found.theorem_applies == fails.isdisjoint({ZERO, SMOOTH, TAILS, INPUT})
-
-
-@pytest.mark.parametrize("phi, psi, fails, limit", CASES)
-def test_every_failure_says_what_follows(phi, psi, fails, limit):
-    found = diffusion_conditions(as_activation(phi), as_activation(psi))
+    # What follows is said of every failure.
     lines = str(found).splitlines()
     assert lines[0] == f"φ = {as_activation(phi).name}, ψ = {as_activation(psi).name}"
     assert len(lines) == 1 + len(ORDER) + len(fails)
@@ -103,11 +99,6 @@ def test_networks_without_a_limit_have_no_drift(phi):
 )
 def test_kinks_are_located(name, order, point):
     assert first_break(as_activation(name), 4)[:2] == (order, point)
-
-
-@pytest.mark.parametrize("name", ["tanh", "swish", "gelu", "erf", "sin", "x*exp(-x**2)", "mish"])
-def test_smooth_functions_have_no_kinks(name):
-    assert first_break(as_activation(name), 4) is None
 
 
 @pytest.mark.parametrize(

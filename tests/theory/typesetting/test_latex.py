@@ -334,14 +334,6 @@ def test_the_measure_is_the_same_at_every_depth(depth):
         assert "K" in measures and measures <= {"K", *layers}
 
 
-def test_one_notation_for_the_action_and_its_blocks():
-    th = derivation(2)
-    for quantity in ("action", "hessian", "propagator"):
-        for layers in LAYERS:
-            text = th.latex(quantity, layers)
-            assert r"\mathcal{S}" not in text and r"\mathcal{G}" not in text
-
-
 def test_phi_is_kept_for_named_activations():
     text = ft.derive(2, activation="tanh").latex("S21", layers="explicit", abbreviate=False)
     assert r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})" in text
@@ -389,12 +381,6 @@ def test_saddle_point_of_a_pair_is_starred_once():
     assert text.count(r"\tilde{C}") == 1
     assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
     assert "_*" not in text
-
-
-def test_zero_blocks_are_zero():
-    for layers in LAYERS:
-        assert derivation(2).latex("S11", layers) == "S_{11} = 0"
-        assert derivation(2).latex("G22", layers) == "G_{22} = 0"
 
 
 @pytest.mark.parametrize("depth, written_out", [(3, True), (4, False)])
