@@ -164,7 +164,7 @@ def diffusion(
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
     from fieldtheory.cli import diffusion_inputs, values
-    from fieldtheory.cli.diffusion_rows import SIMULATED, compared_rows, rows_of
+    from fieldtheory.cli.diffusion_inputs import SIMULATED, compared_rows, rows_of
 
     phi = values.activation(activation)
     psi = values.activation(input_activation, "input_activation")
@@ -292,7 +292,7 @@ def _print_solution(
     import numpy as np
 
     import fieldtheory as ft
-    from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
+    from fieldtheory.cli.diffusion_inputs import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z, progress=True)

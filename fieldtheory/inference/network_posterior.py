@@ -102,10 +102,8 @@ class NetworkPosterior(LabelledResult):
     zero where it is exact. ``expansion_ratio`` is the larger of the largest change of a kernel,
     |kernel_shift_αβ|/√(K_αα K_ββ), and the mean square of the relative fluctuations of the
     eigenvalues of A = C + κ over networks, about (P/N) times the share of C in A squared. The
-    expansion holds where it is small. Left out of the terms of order 1/N is about this fraction, by
-    weighted networks: 0.08 to 0.2 at a ratio of 0.18 (erf, tanh), 0.1 to 0.4 at 0.35 (ReLU, GELU).
-    Not so for evidence and variances whose terms of order 1/N nearly cancel, as those of ReLU and
-    GELU at depth 3: there it is up to several times what remains (docs/theory/posterior.md).
+    expansion holds where it is small: left out of the terms of order 1/N is about this fraction,
+    more where they nearly cancel (docs/theory/posterior.md).
 
     Examples
     --------
