@@ -99,13 +99,6 @@ def sampled_layers(
 ) -> tuple[str, np.ndarray]:
     """Samples as layers x_0, in words, and as (P, D), each of them of one mean square.
 
-    Parameters
-    ----------
-    data, classes, count
-        As for `samples.given_kernel`.
-    scale : str, optional
-        The mean square over the neurons, 1 if left out, or ``none`` for samples as they are.
-
     Examples
     --------
     >>> words, Z = sampled_layers("digits", "0,3", 4, None)

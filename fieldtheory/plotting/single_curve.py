@@ -13,17 +13,7 @@ from fieldtheory.plotting.style import BLUE, panels, styled
 def draw_curve(
     x: np.ndarray, y: np.ndarray, names: tuple[str, str], title: str, logarithmic: bool = False
 ) -> Any:
-    """A quantity y over x, or positive values over whole numbers on a logarithmic axis.
-
-    Parameters
-    ----------
-    x, y : ndarray, shape (count,)
-    names : pair of str
-        What labels the axes.
-    title : str
-    logarithmic : bool
-        Whether y has a logarithmic axis; points are marked then.
-    """
+    """A quantity y over x, or positive values over whole numbers on a logarithmic axis."""
     figure, (ax,) = panels([3.4], 2.5)
     marks: Any = {"marker": "o", "markersize": 2.5, "linewidth": 0.7} if logarithmic else {}
     ax.plot(x, y, color=BLUE, **marks)

@@ -106,13 +106,6 @@ class TestIntegersAndClasses:
             with pytest.raises(ValueError, match="^depths must be integers separated by commas"):
                 values.integers("depths", text)
 
-    def test_classes_of_digits_are_integers_and_those_of_a_file_text(self):
-        assert values.classes("0,3", digits=True) == [0, 3]
-        assert values.classes("0, cat", digits=False) == ["0", "cat"]
-        assert values.classes(None, digits=True) is None
-        with pytest.raises(ValueError, match="^classes must be integers"):
-            values.classes("cat", digits=True)
-
 
 class TestNetwork:
     def test_scales_and_activation_are_read(self):
