@@ -112,7 +112,3 @@ class TestNetwork:
         net = values.network("2*tanh(h)", "0.3,0.2", "0.9", depth=2, weight_variance=1.5)
         assert (net.branch_scale, net.skip_scale) == ((0.3, 0.2), 0.9)
         assert (net.activation.name, net.weight_variance) == ("2*tanh(h)", 1.5)
-
-    def test_other_parameters_are_checked(self):
-        with pytest.raises(ValueError, match="weight_variance must be"):
-            values.network("erf", depth=2, weight_variance=-1.0)
