@@ -15,7 +15,7 @@ from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
-from fieldtheory.plotting.single_curve import draw_curve
+from fieldtheory.plotting.layers import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # Quantities of pairs of inputs, and which of them are of a hidden layer.

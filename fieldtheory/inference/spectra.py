@@ -23,7 +23,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import notes
 from fieldtheory.numerics.result import Stored
 from fieldtheory.numerics.storage import Labelled, attributes, network_from_attributes
-from fieldtheory.plotting.single_curve import draw_curve
+from fieldtheory.plotting.layers import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # By how much eigenvalues may change with fewer nodes, relative to p(1).
