@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldtheory.data.dataset import Dataset
-from fieldtheory.validation import finite_array, integer, nonnegative
+from fieldtheory.validation import finite_array, integer, positive
 
 
 def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArray[np.float64]:
@@ -45,8 +45,7 @@ def normalise(samples: ArrayLike, scale: float, weight_variance: float) -> NDArr
     True
     """
     for name, value in (("scale", scale), ("weight_variance", weight_variance)):
-        if nonnegative(name, value) == 0:
-            raise ValueError(f"{name} must be > 0, got {value!r}")
+        positive(name, value)
     x = finite_array("samples", samples)
     if x.ndim != 2:
         raise ValueError(f"samples must have shape (P, d), got {x.shape}")

@@ -203,9 +203,7 @@ def spectrum(
     checked_network(network)
     dimension = validation.integer("dimension", dimension, 2)
     count = validation.integer("count", count, 1)
-    norm = validation.nonnegative("norm", norm)
-    if norm == 0:
-        raise ValueError("norm must be a finite real number > 0, got 0.0")
+    norm = validation.positive("norm", norm)
     function = kernel(network, quantity)
     # Two coordinates suffice; the kernel of the input divides by their number instead of d.
     radius = norm * math.sqrt(2 / dimension)
