@@ -22,8 +22,8 @@ from fieldtheory.plotting.tables import table_html
 # Quantities of pairs of inputs, and which of them are of a hidden layer.
 QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
-# Rows whose products are taken at once, and points of a picture.
-_ROWS, _POINTS = 512, 181
+# Rows whose products are taken at once.
+_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class KernelFunction:
         -------
         matplotlib.figure.Figure
         """
-        correlations = np.cos(np.linspace(np.pi, 0.0, _POINTS))
+        correlations = np.cos(np.linspace(np.pi, 0.0, 181))
         turned = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
         # In two dimensions; single inputs have a response of their own, which is not drawn.
         values = self(np.sqrt(2) * turned[-1:], np.sqrt(2) * turned)[0]
