@@ -18,11 +18,9 @@ from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.gradient_norms import simulate_gradients
-from fieldtheory.montecarlo.perturbation import simulate_response
+from fieldtheory.montecarlo.gradient_norms import SimulatedGradients, simulate_gradients
+from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_response
 from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covariance_with
-from fieldtheory.montecarlo.simulated_gradients import SimulatedGradients
-from fieldtheory.montecarlo.simulated_response import SimulatedResponse
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import DiffusionNetwork

@@ -3,13 +3,11 @@
 import fcntl
 import os
 import pickle
-import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from fieldtheory.cli import terminal
 from fieldtheory.numerics import chunks
 from tests import rendering
 
@@ -20,7 +18,6 @@ SLOW_CASES = frozenset(
 )
 
 # Lines of progress come after seconds, in which slow machines do less: tests of them set others.
-terminal._SILENCE = threading.TIMEOUT_MAX
 chunks.SILENCE = float("inf")
 
 # Fixed seeds; no deadline, since a first call may derive and compile expressions.

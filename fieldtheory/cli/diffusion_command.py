@@ -19,121 +19,135 @@ if TYPE_CHECKING:
 _network = partial(typer.Option, rich_help_panel=NETWORK)
 _simulation = partial(typer.Option, rich_help_panel="Simulation")
 
+_Inputs = Annotated[
+    str,
+    typer.Option(
+        "--inputs",
+        "-z",
+        help="Numbers z separated by commas, all neurons of x_0 are z; or the layers x_0 "
+        'themselves, "0.5,1;-1,2".',
+    ),
+]
+_Scale = Annotated[
+    str | None,
+    typer.Option(
+        help="With --data: the mean square over neurons to which every x_0 is scaled, or none.",
+        show_default="1",
+    ),
+]
+_Width = Annotated[
+    int | None,
+    _network(
+        help="Number D of neurons in a layer.",
+        show_default="500, or that of the layers x_0 or of the law",
+    ),
+]
+_Law = Annotated[
+    Path | None,
+    _network(
+        help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
+        ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
+        "and if wanted bias_covariance, weight_mean, bias_mean.",
+        show_default=False,
+    ),
+]
+_Times = Annotated[
+    int,
+    typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
+]
+_Conditions = Annotated[
+    bool,
+    typer.Option(
+        "--conditions",
+        help="What φ and ψ must fulfil for a limit of infinite depth, and what of it holds.",
+    ),
+]
+_Latex = Annotated[
+    str | None,
+    typer.Option(
+        help="Print LaTeX: network, instantaneous_mean, instantaneous_covariance, diffusion "
+        "(the stochastic differential equation), quadratic_covariation, next_order (the error "
+        "of finite depth), wide_limit, closed_form or exact_moments.",
+        show_default=False,
+    ),
+]
+_Samples = Annotated[
+    int | None,
+    _simulation(
+        "--simulate",
+        "-n",
+        help="Draw so many networks, and show what they have with standard errors.",
+        show_default=False,
+    ),
+]
+_Method = Annotated[
+    Literal["kernel", "weights", "sde", "gram"] | None,
+    _simulation(
+        "--method",
+        "-m",
+        help="kernel: networks, without weight matrices. weights: with them, the definition. "
+        "sde: the diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and "
+        "φ''(0) = 0 at a cost that does not grow with the width.",
+        show_default="kernel; weights with --law",
+    ),
+]
+_Steps = Annotated[
+    int | None,
+    _simulation(
+        help="With infinite depth: layers of the networks, or steps, that are drawn.",
+        show_default="500",
+    ),
+]
+_Jobs = Annotated[
+    int | None,
+    _simulation("--jobs", "-j", help="Processes that work at once.", show_default="one"),
+]
+_Compare = Annotated[
+    bool,
+    _simulation(
+        "--compare",
+        help="Compare with the theory: z-scores, and for every input the test of Kolmogorov "
+        "and Smirnov of the outputs against the Gaussian of infinite width. The exit code is 1 "
+        "unless the theory describes the networks to 5 % and, where it is exact, agrees.",
+    ),
+]
+_Save = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file, .npz or .nc, for the solution; with --simulate .npz for the estimates, "
+        "and the same command goes on from where Ctrl-C stopped it."
+    ),
+]
+
 
 def diffusion(
-    inputs: Annotated[
-        str,
-        typer.Option(
-            "--inputs",
-            "-z",
-            help="Numbers z separated by commas, all neurons of x_0 are z; or the layers x_0 "
-            'themselves, "0.5,1;-1,2".',
-        ),
-    ] = "0,1",
+    inputs: _Inputs = "0,1",
     data: Data = None,
     classes: Classes = None,
     count: Count = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="With --data: the mean square over neurons to which every x_0 is scaled, or none.",
-            show_default="1",
-        ),
-    ] = None,
+    scale: _Scale = None,
     depth: Annotated[
         str, _network("--depth", "-L", help="Number of layers L, or infinite for the diffusion.")
     ] = "infinite",
-    width: Annotated[
-        int | None,
-        _network(
-            help="Number D of neurons in a layer.",
-            show_default="500, or that of the layers x_0 or of the law",
-        ),
-    ] = None,
+    width: _Width = None,
     horizon: Annotated[float, _network("--horizon", "-T", help="T; Δt = T/L.")] = 1.0,
     activation: Annotated[str, _network("--activation", "-a", help=ACTIVATION)] = "tanh",
     input_activation: Annotated[str, _network(help="ψ, given as φ is.")] = "linear",
     weight_variance: Annotated[float, _network(help="σ_w²: weights are N(0, σ_w² Δt/D).")] = 1.0,
     bias_variance: Annotated[float, _network(help="σ_b²: biases are N(0, σ_b² Δt).")] = 1.0,
-    law: Annotated[
-        Path | None,
-        _network(
-            help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
-            ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
-            "and if wanted bias_covariance, weight_mean, bias_mean.",
-            show_default=False,
-        ),
-    ] = None,
-    times: Annotated[
-        int,
-        typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
-    ] = 6,
-    conditions: Annotated[
-        bool,
-        typer.Option(
-            "--conditions",
-            help="What φ and ψ must fulfil for a limit of infinite depth, and what of it holds.",
-        ),
-    ] = False,
-    latex: Annotated[
-        str | None,
-        typer.Option(
-            help="Print LaTeX: network, instantaneous_mean, instantaneous_covariance, diffusion "
-            "(the stochastic differential equation), quadratic_covariation, next_order (the error "
-            "of finite depth), wide_limit, closed_form or exact_moments.",
-            show_default=False,
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        _simulation(
-            "--simulate",
-            "-n",
-            help="Draw so many networks, and show what they have with standard errors.",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        Literal["kernel", "weights", "sde", "gram"] | None,
-        _simulation(
-            "--method",
-            "-m",
-            help="kernel: networks, without weight matrices. weights: with them, the definition. "
-            "sde: the diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and "
-            "φ''(0) = 0 at a cost that does not grow with the width.",
-            show_default="kernel; weights with --law",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        _simulation(
-            help="With infinite depth: layers of the networks, or steps, that are drawn.",
-            show_default="500",
-        ),
-    ] = None,
+    law: _Law = None,
+    times: _Times = 6,
+    conditions: _Conditions = False,
+    latex: _Latex = None,
+    samples: _Samples = None,
+    method: _Method = None,
+    steps: _Steps = None,
     seed: Annotated[
         int | None, _simulation(help="Seed of the random numbers.", show_default="0")
     ] = None,
-    jobs: Annotated[
-        int | None,
-        _simulation("--jobs", "-j", help="Processes that work at once.", show_default="one"),
-    ] = None,
-    compare: Annotated[
-        bool,
-        _simulation(
-            "--compare",
-            help="Compare with the theory: z-scores, and for every input the test of Kolmogorov "
-            "and Smirnov of the outputs against the Gaussian of infinite width. The exit code is 1 "
-            "unless the theory describes the networks to 5 % and, where it is exact, agrees.",
-        ),
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file, .npz or .nc, for the solution; with --simulate .npz for the estimates, "
-            "and the same command goes on from where Ctrl-C stopped it."
-        ),
-    ] = None,
+    jobs: _Jobs = None,
+    compare: _Compare = False,
+    save: _Save = None,
     format: OutputFormat = "table",
 ) -> None:
     """Networks of small parameters, and the diffusion they become at infinite depth.
@@ -164,7 +178,7 @@ def diffusion(
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
     from fieldtheory.cli import diffusion_inputs, values
-    from fieldtheory.cli.diffusion_rows import SIMULATED, compared_rows, rows_of
+    from fieldtheory.cli.diffusion_inputs import SIMULATED, compared_rows, rows_of
 
     phi = values.activation(activation)
     psi = values.activation(input_activation, "input_activation")
@@ -292,7 +306,7 @@ def _print_solution(
     import numpy as np
 
     import fieldtheory as ft
-    from fieldtheory.cli.diffusion_rows import SOLVED, rows_of
+    from fieldtheory.cli.diffusion_inputs import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z, progress=True)

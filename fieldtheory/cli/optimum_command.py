@@ -68,18 +68,18 @@ def optimum(
     import fieldtheory as ft
     from fieldtheory.scaling import few_pairs
 
-    net = problem.network
+    net, sampled = problem.network, problem.samples is not None
     title = f"optimal scaling ({method}), φ = {net.activation.name}"
     kernel = np.asarray(problem.kernel)
-    if problem.sampled:
+    if sampled:
         title = f"{title}, {problem.words}"
         if method in ("saturation", "large_depth"):
             kernel = np.diagonal(kernel)
-    options = {"progress": problem.sampled}
+    options = {"progress": sampled}
     scalings = np.asarray(
         ft.optimal_scaling(net, kernel, method, dynamic_range, slope, order, **options)
     )
-    if problem.sampled:
+    if sampled:
         rows = _data_rows(scalings)
         if scalings.ndim > 1 and (words := few_pairs(scalings)):
             echo(f"note: {words}", err=True)

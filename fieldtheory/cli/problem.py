@@ -73,11 +73,6 @@ class Problem(NamedTuple):
     typed: str
     measured: bool
 
-    @property
-    def sampled(self) -> bool:
-        """Whether the inputs are samples."""
-        return self.samples is not None
-
     def require_dimension(self, where: str) -> None:
         """Raise where d_in counts, but was not typed."""
         if not self.measured:

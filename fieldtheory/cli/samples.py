@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,24 +13,12 @@ if TYPE_CHECKING:
     from fieldtheory.data import Dataset
 
 NONE = "none"
-_DIGITS = ("digits", "mnist")
 
 
 def given_kernel(
     K0: str, dataset: Dataset | None, scale: str | None, network: ResidualNetwork
 ) -> tuple[str, float | np.ndarray]:
     """Words on the samples and their scale; the kernel, of samples or as typed.
-
-    Parameters
-    ----------
-    K0 : str
-        The kernel that is typed, taken without data; then there are no words.
-    dataset : Dataset, optional
-        The samples, see `chosen`.
-    scale : str, optional
-        The variance that every sample is rescaled to, 0.05 if left out, or ``none``: then K0 is
-        what the read-in of the network makes of the samples as they are.
-    network : ResidualNetwork
 
     Examples
     --------
@@ -60,7 +48,9 @@ def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
     from fieldtheory import data as sets
     from fieldtheory.report import inputs
 
-    wanted = values.classes(classes, data in _DIGITS)
+    wanted: Any = values.names(classes)
+    if classes is not None and data in ("digits", "mnist"):
+        wanted = values.integers("classes", classes)
     if data == "mnist":
         wanted = wanted or [0, 3]
         return sets.load_mnist(wanted, inputs.equal_share(wanted) if count is None else count)

@@ -8,16 +8,12 @@ import io
 import json
 import sys
 import textwrap
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from typer.core import TyperGroup
 
-# Seconds after which a command that works says so.
-_SILENCE = 30.0
 # How a table is printed.
 Format = Literal["table", "csv", "json"]
 
@@ -30,7 +26,7 @@ class Commands(TyperGroup):
     ) -> Any:
         """Run a command, and turn what it raises into a line and an exit code."""
         try:
-            with warnings.catch_warnings(), _signs_of_life():
+            with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: echo(
                     f"warning: {' '.join(str(message).split())}", err=True
                 )
@@ -56,26 +52,6 @@ class Commands(TyperGroup):
         for option in options:
             option.default = False
         return options
-
-
-@contextlib.contextmanager
-def _signs_of_life() -> Iterator[None]:
-    """A line on stderr now and then while a command works, where no one sees a bar."""
-    if sys.stderr.isatty():
-        yield
-        return
-    done, started = threading.Event(), time.monotonic()
-
-    def speak() -> None:
-        while not done.wait(_SILENCE):
-            seconds = time.monotonic() - started
-            print(f"still working, {seconds:.0f} s", file=sys.stderr, flush=True)
-
-    threading.Thread(target=speak, daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
 
 
 def echo(text: object, err: bool = False) -> None:

@@ -104,19 +104,6 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def classes(text: str | None, digits: bool) -> list[Any] | None:
-    """Classes separated by commas: of digits integers, of a file what its labels print.
-
-    Examples
-    --------
-    >>> classes("0, 3", digits=True), classes("cat, dog", digits=False), classes(None, True)
-    ([0, 3], ['cat', 'dog'], None)
-    """
-    if text is None or not digits:
-        return names(text)
-    return list(integers("classes", text))
-
-
 def axis(text: str) -> tuple[str, list[Any]]:
     """A parameter and its values: "depth=10,50", "branch_scale=0.1:1:10", "activation=erf,tanh".
 

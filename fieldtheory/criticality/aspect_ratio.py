@@ -115,10 +115,7 @@ def optimal_skip_scale(
     [0.4488, 0.935, 0.9941]
     """
     phi = as_activation(activation)
-    ratio = validation.nonnegative("aspect_ratio", aspect_ratio)
-    if ratio == 0:
-        raise ValueError(f"aspect_ratio must be > 0, got {aspect_ratio!r}")
-    wanted = _best(outputs) / ratio
+    wanted = _best(outputs) / validation.positive("aspect_ratio", aspect_ratio)
     top, highest = _largest(phi, closure)
     if wanted >= highest:
         return top

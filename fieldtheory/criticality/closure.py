@@ -178,16 +178,6 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     with D = ∂⟨φφ⟩_(αβ)/∂K_(γδ), Q = ⟨φ_αφ_β ; φ_γφ_δ⟩ and W = ⟨h_αh_β ; h_γh_δ⟩ at K^(l): what
     PDLT-B (B.25) says with sums over raised indices.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K0 : ndarray, shape (P, P)
-
-    Raises
-    ------
-    OverflowError
-        If V leaves the range of float64.
-
     Examples
     --------
     >>> import fieldtheory as ft

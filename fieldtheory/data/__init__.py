@@ -9,8 +9,7 @@ from fieldtheory.data.cifar10 import load_cifar10
 from fieldtheory.data.dataset import Dataset
 from fieldtheory.data.digits import load_digits, load_mnist
 from fieldtheory.data.file import LABEL_NAMES, SAMPLE_NAMES, load_file
-from fieldtheory.data.scale import normalise, scaled_kernel
-from fieldtheory.data.synthetic import equal_angles
+from fieldtheory.data.scale import equal_angles, normalise, scaled_kernel
 
 __all__ = [
     "LABEL_NAMES",

@@ -83,24 +83,23 @@ def load_file(
         raise ValueError(f"path = {str(path)!r}: there is no such file")
     try:
         samples, labels, note = readers[path.suffix.lower()](path)
+        samples = samples.reshape(len(samples), math.prod(samples.shape[1:]))
+        if samples.shape[1] == 0:
+            raise ValueError(f"samples of shape {samples.shape} hold no numbers")
+        if not np.isfinite(samples).all():
+            row, column = np.argwhere(~np.isfinite(samples))[0]
+            raise ValueError(
+                f"sample {row + 1}, entry {column + 1} is {samples[row, column]}, every entry must "
+                "be a finite number"
+            )
+        total = len(samples)
+        if labels is not None and labels.shape != (total,):
+            raise ValueError(f"labels of shape {labels.shape}, must be ({total},), one a sample")
     except (OSError, UnicodeDecodeError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error) as e:
         reason = " ".join(str(e).split())
         raise ValueError(f"path = {str(path)!r}: the file cannot be read ({reason})") from e
-    samples = samples.reshape(len(samples), math.prod(samples.shape[1:]))
-    if samples.shape[1] == 0:
-        raise ValueError(f"path = {str(path)!r}: samples of shape {samples.shape} hold no numbers")
-    if not np.isfinite(samples).all():
-        row, column = np.argwhere(~np.isfinite(samples))[0]
-        raise ValueError(
-            f"path = {str(path)!r}: sample {row + 1}, entry {column + 1} is "
-            f"{samples[row, column]}, every entry must be a finite number"
-        )
-    if labels is not None and labels.shape != (len(samples),):
-        raise ValueError(
-            f"path = {str(path)!r}: labels of shape {labels.shape} for {len(samples)} samples, "
-            f"must be ({len(samples)},)"
-        )
-    total = len(samples)
+    except ValueError as error:
+        raise ValueError(f"path = {str(path)!r}: {error}") from error
     samples, labels = select(samples, labels, classes, count, f"path = {str(path)!r}")
     return Dataset(samples, labels, path.name, total, note)
 
@@ -118,26 +117,21 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None, str
                 arrays |= {name: archive[name] for name in others}
                 names = [name for name in others if arrays[name].ndim >= 2]
         except ValueError as error:
-            raise ValueError(
-                f"path = {str(path)!r}: holds Python objects, arrays must be numeric"
-            ) from error
+            raise ValueError("holds Python objects, arrays must be numeric") from error
     if len(names) == 0 or arrays[names[0]].ndim < 2:
         raise ValueError(
-            f"path = {str(path)!r}: no samples among its arrays {archive.files}, must hold one "
+            f"no samples among its arrays {archive.files}, must hold one "
             f"array (P, d) or (P, height, width), named one of {', '.join(SAMPLE_NAMES)}"
         )
     if names[0] not in SAMPLE_NAMES and len(names) > 1:
         raise ValueError(
-            f"path = {str(path)!r}: {', '.join(names)} could each be the samples, "
+            f"{', '.join(names)} could each be the samples, "
             f"name one of them {' or '.join(SAMPLE_NAMES)}"
         )
     samples = arrays[names[0]]
     if samples.dtype.kind not in "biuf":
-        raise ValueError(
-            f"path = {str(path)!r}: array {names[0]!r} has type {samples.dtype}, "
-            "must be real numbers"
-        )
-    labels = _tidy_labels(arrays[label_names[0]], path) if label_names else None
+        raise ValueError(f"array {names[0]!r} has type {samples.dtype}, must be real numbers")
+    labels = _tidy_labels(arrays[label_names[0]]) if label_names else None
     return samples.astype(np.float64), labels, ""
 
 
@@ -157,7 +151,7 @@ def _read_csv(
         for row in reader:
             if not row:
                 continue
-            where = f"path = {str(path)!r}, line {reader.line_num}"
+            where = f"line {reader.line_num}"
             if width is None:
                 width = len(row)
                 names = [cell.strip().lower() for cell in row]
@@ -177,7 +171,7 @@ def _read_csv(
             rows.append(_numbers(row, separator, where))
     samples = np.array(rows) if rows else np.empty((0, width or 1))
     note = "" if header else f"{path.name} {_NO_HEADER}"
-    return samples, None if column is None else _tidy_labels(np.array(labels), path), note
+    return samples, None if column is None else _tidy_labels(np.array(labels)), note
 
 
 def _numbers(row: list[str], separator: str, where: str) -> NDArray[np.float64]:
@@ -230,12 +224,10 @@ def _label_column(header: list[str], where: str) -> int | None:
     return columns[0] if columns else None
 
 
-def _tidy_labels(labels: NDArray[Any], path: Path) -> NDArray[Any]:
+def _tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels as integers where they all are integers that int64 holds, else as strings."""
     if labels.dtype.kind not in "biufU":
-        raise ValueError(
-            f"path = {str(path)!r}: labels of type {labels.dtype}, must be integers or strings"
-        )
+        raise ValueError(f"labels of type {labels.dtype}, must be integers or strings")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     whole = [_whole(str(label)) for label in labels.ravel().tolist()]

@@ -33,6 +33,7 @@ from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 METHODS = ("kernel", "weights", "sde", "gram")
@@ -304,4 +305,4 @@ def _check_memory(run: DiffusionRun, jobs: int) -> None:
     kept = run.samples * (inputs + (run.depth + 1) * inputs**2 * run.keep)
     work = jobs * (3 * block * run.numbers_kept + 8 * max(TILE, run.numbers_drawn))
     needed = 8.0 * ((plan.BATCHES + 8) * moments + work + kept)
-    plan.require_memory(needed, "use fewer inputs, layers or jobs, or do not keep")
+    require_memory("the simulation", needed, "use fewer inputs, layers or jobs, or do not keep")

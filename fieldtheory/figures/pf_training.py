@@ -55,9 +55,7 @@ def fig5(
     length, in ten epochs for 60,000 in one. The gradient by ε is σ_w √(Δt/D) times that by ΔW, so
     that one step by ε with a rate is one by ΔW with σ_w² Δt/D times it.
 
-    Found with the seed 0: by ε the common rate 1 gives all four losses one course, and 76 to 84 %
-    of the test images right; by ΔW it is slow for small and unstable for large D L, 66 to 83 % at
-    the best common rate. PF has 87 to 91 %, and at most 72 %, on fifteen times the images.
+    What is found with the seed 0 is on the page docs/howto/train_networks.md.
     """
     # As in PF.
     batch = 200

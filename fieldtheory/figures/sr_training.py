@@ -56,9 +56,7 @@ def table3(
     are fully connected, h + λ_l BN(W φ(h)), and see 1000 images of MNIST, with momentum 0.9,
     batches of 100 and SR's decay of the rate.
 
-    Found with the seed 0: scaled networks tolerate larger rates, the more the deeper they are. At
-    0.1 unscaled ones have 87, 64 and 36 % at 10, 50 and 100 layers, and scaled ones 89 % at all;
-    at 0.01 the gap is 0 to 3 %. Unlike in SR, "decreasing" is not better than "uniform".
+    What is found with the seed 0 is on the page docs/howto/train_networks.md.
     """
     size = _QUICK if quick else _FULL
     (rates,) = size.rates

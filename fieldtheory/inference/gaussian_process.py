@@ -16,6 +16,7 @@ from scipy import linalg
 
 from fieldtheory import validation
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.networks.residual import input_rows
 
 
 class Kernel(Protocol):
@@ -183,9 +184,7 @@ def condition(
 
 def training_data(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """X (P, d) and y (P,) or (P, n) as arrays, or raise naming what does not fit."""
-    X, y = validation.finite_array("X", X), validation.finite_array("y", y)
-    if X.ndim != 2:
-        raise ValueError(f"X must have shape (P, d), inputs in rows, got shape {X.shape}")
+    X, y = input_rows("X", X), validation.finite_array("y", y)
     if y.ndim not in (1, 2) or len(y) != len(X):
         raise ValueError(
             f"y must have shape ({len(X)},) or ({len(X)}, n), one row for each input in X, "

@@ -23,12 +23,6 @@ def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
 
     Without ``Z`` blocks below the diagonal are those above it, transposed. An array that is not
     of dask is one chunk.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(x)`` and ``kernel(x, z)`` of NumPy arrays.
-    X, Z : dask array or array_like, shape (P, d) and (Q, d)
     """
     import dask.array
     from dask.delayed import delayed
@@ -59,14 +53,7 @@ def require_same_columns(X: Any, Z: Any) -> None:
 
 
 def lazy_diagonal(kernel: Any, X: Any) -> Any:
-    """The dask array of the diagonal of a kernel, one block for every chunk of the rows.
-
-    Parameters
-    ----------
-    kernel : object
-        ``kernel.diagonal(x)`` of a NumPy array.
-    X : dask array, shape (P, d)
-    """
+    """The dask array of the diagonal of a kernel, one block for every chunk of the rows."""
     import dask.array
     from dask.delayed import delayed
 

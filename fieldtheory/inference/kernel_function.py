@@ -13,16 +13,17 @@ from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_sam
 from fieldtheory.inference.parameter_derivatives import parameter_derivative
 from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.networks.residual import input_rows
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
 from fieldtheory.numerics.pair_maps.pair_recursions import OutputRecursion, TangentRecursion
-from fieldtheory.plotting.single_curve import draw_curve
+from fieldtheory.plotting.layers import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # Quantities of pairs of inputs, and which of them are of a hidden layer.
 QUANTITIES = ("output_kernel", "output_response", "tangent_kernel", "kernel", "response")
 _HIDDEN = ("kernel", "response")
-# Rows whose products are taken at once, and points of a picture.
-_ROWS, _POINTS = 512, 181
+# Rows whose products are taken at once.
+_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ class KernelFunction:
         """
         if _is_dask(X) or _is_dask(Z):
             return lazy(self, X, Z)
-        inputs = _inputs("X", X)
+        inputs = input_rows("X", X)
         if Z is None:
             return self._finite(self._symmetric(inputs))
-        others = _inputs("Z", Z)
+        others = input_rows("Z", Z)
         require_same_columns(inputs, others)
         return self._finite(self._rectangular(inputs, others))
 
@@ -104,7 +105,7 @@ class KernelFunction:
         if _is_dask(X):
             return lazy_diagonal(self, X)
         recursion = self._maps.recursion
-        return recursion.diagonal(recursion.own(self._variances(_inputs("X", X))))[0]
+        return recursion.diagonal(recursion.own(self._variances(input_rows("X", X))))[0]
 
     def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
         """The derivative of ``k(X, Z)`` by an argument of the network, to about 1e-9 of its size.
@@ -203,7 +204,7 @@ class KernelFunction:
         -------
         matplotlib.figure.Figure
         """
-        correlations = np.cos(np.linspace(np.pi, 0.0, _POINTS))
+        correlations = np.cos(np.linspace(np.pi, 0.0, 181))
         turned = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
         # In two dimensions; single inputs have a response of their own, which is not drawn.
         values = self(np.sqrt(2) * turned[-1:], np.sqrt(2) * turned)[0]
@@ -340,14 +341,6 @@ def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairM
 def _readin(network: LayeredNetwork) -> tuple[float, float]:
     parameters = network.parameters
     return parameters["readin_weight_variance"], parameters["readin_bias_variance"]
-
-
-def _inputs(name: str, values: Any) -> np.ndarray:
-    array = validation.finite_array(name, values)
-    if array.ndim != 2:
-        one = ": one input x is [x]" if array.ndim == 1 else ""
-        raise ValueError(f"{name} must have shape (P, d), got shape {array.shape}{one}")
-    return array
 
 
 def _identical(X: np.ndarray) -> list[np.ndarray]:

@@ -45,8 +45,7 @@ class LabelledResult(Result):
         -------
         matplotlib.figure.Figure
         """
-        from fieldtheory.plotting.layers import draw_layers
-        from fieldtheory.plotting.predictions import draw_fit, draw_predictions
+        from fieldtheory.plotting.layers import draw_fit, draw_layers, draw_predictions
 
         drawn = f"{min(self.inputs, _DRAWN)} of {self.inputs} inputs"
         panels = {f"{panel}, {drawn}": groups for panel, groups in self._curves().items()}

@@ -31,8 +31,6 @@ from scipy import optimize
 
 # Of the descent to it; x is about N^(-1/2) a priori, so that no step leaves the range of exp.
 _DESCENT = {"gtol": 1e-6, "max_trust_radius": 3.0}
-# Step of differences of gradients, and of ln T below which difference quotients are derivatives.
-_STEP, _EQUAL = 1e-5, 1e-7
 # The descent starts on the line from T = 1 to where the prior alone explains the labels.
 _STARTS = np.linspace(0.0, 1.0, 21)
 
@@ -71,13 +69,15 @@ class Linear(NamedTuple):
         """The posterior at the minimum; ArithmeticError if rounding hides it."""
         # The largest gradient over N at the minimum, and its rounding relative to the value.
         tolerance, rounding = 1e-9, 1e-13
+        # Step of differences of gradients.
+        size = 1e-5
 
         def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
             return self._cost(x, modes)
 
         def curvature(x: np.ndarray, p: np.ndarray) -> np.ndarray:
-            step = _STEP / np.linalg.norm(p) * p if p.any() else p
-            return np.linalg.norm(p) / (2 * _STEP) * (cost(x + step)[1] - cost(x - step)[1])
+            step = size / np.linalg.norm(p) * p if p.any() else p
+            return np.linalg.norm(p) / (2 * size) * (cost(x + step)[1] - cost(x - step)[1])
 
         with np.errstate(all="ignore"):
             try:
@@ -139,7 +139,8 @@ class Linear(NamedTuple):
         own = (t - 1 - 2 * stiffness * t * (1 - t)) / 2
         slopes = np.divide(skips * t**2 + a * t / 2, r, out=np.zeros_like(r), where=a > 0)
         differences = logarithms[:, :, None] - logarithms[:, None]
-        equal = np.abs(differences) < _EQUAL
+        # Difference quotients of nearly equal ln T are derivatives.
+        equal = np.abs(differences) < 1e-7
         quotients = (r[:, :, None] - r[:, None]) / np.where(equal, 1.0, differences)
         quotients = np.where(equal, (slopes[:, :, None] + slopes[:, None]) / 2, quotients)
         gradient, back = np.empty_like(turns), likelihood.start @ roots[-1] / self.width

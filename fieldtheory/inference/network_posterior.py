@@ -34,11 +34,10 @@ from fieldtheory.inference.fluctuating_kernel import (
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
-from fieldtheory.montecarlo.sampling.plan import BATCHES
+from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.recursion import accumulate
@@ -102,10 +101,8 @@ class NetworkPosterior(LabelledResult):
     zero where it is exact. ``expansion_ratio`` is the larger of the largest change of a kernel,
     |kernel_shift_αβ|/√(K_αα K_ββ), and the mean square of the relative fluctuations of the
     eigenvalues of A = C + κ over networks, about (P/N) times the share of C in A squared. The
-    expansion holds where it is small. Left out of the terms of order 1/N is about this fraction, by
-    weighted networks: 0.08 to 0.2 at a ratio of 0.18 (erf, tanh), 0.1 to 0.4 at 0.35 (ReLU, GELU).
-    Not so for evidence and variances whose terms of order 1/N nearly cancel, as those of ReLU and
-    GELU at depth 3: there it is up to several times what remains (docs/theory/posterior.md).
+    expansion holds where it is small: left out of the terms of order 1/N is about this fraction,
+    more where they nearly cancel (docs/theory/posterior.md).
 
     Examples
     --------
@@ -212,7 +209,14 @@ def posterior(
     """
     # Relative changes from which on the expansion is doubtful.
     large = 0.3
-    kernel, labels = labelled_inputs(network, _input_kernel(network, K0, X, X_test), Y)
+    inputs = X
+    if X is not None and X_test is not None:
+        inputs = [validation.finite_array("X", X), validation.finite_array("X_test", X_test)]
+        if {part.ndim for part in inputs} != {2} or len({part.shape[1] for part in inputs}) > 1:
+            shapes = " and ".join(str(part.shape) for part in inputs)
+            raise ValueError(f"X and X_test must have shapes (P, D) and (T, D), got {shapes}")
+        inputs = np.concatenate(inputs)
+    kernel, labels = labelled_inputs(network, given_kernel(network, K0, inputs)[0], Y)
     if X is not None and len(labels) != len(X):
         raise ValueError(
             f"Y must have one label for each of the {len(X)} rows of X, got {len(labels)}; inputs "
@@ -242,21 +246,6 @@ def posterior(
             stacklevel=validation.level_of_user(),
         )
     return result
-
-
-def _input_kernel(network: LayeredNetwork, K0: Any, X: Any, X_test: Any) -> Any:
-    """K0 (Q, Q) as it is given, or of data."""
-    if (K0 is None) == (X is None):
-        raise ValueError("give either K0 or X, the data of the training inputs")
-    if X is not None:
-        parts = [validation.finite_array("X", X)]
-        if X_test is not None:
-            parts.append(validation.finite_array("X_test", X_test))
-        if any(part.ndim != 2 or part.shape[1] != parts[0].shape[1] for part in parts):
-            shapes = " and ".join(str(part.shape) for part in parts)
-            raise ValueError(f"X and X_test must have shapes (P, D) and (T, D), got {shapes}")
-        K0 = input_kernel(np.concatenate(parts), network)
-    return K0
 
 
 def _corrections(

@@ -24,12 +24,8 @@ _DEVIATION = "_deviation"
 def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
     """An argument of a network without batch axes, and the network with another value of it.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    name : str
-        Of a variance, with which others move that are left out and follow it; with "deviation" for
-        "variance" its root moves; or of a scale, of which a number is added to those of all layers.
+    A variance, with which others move that are left out and follow it; with "deviation" in place of
+    "variance" its root; or a scale, of which a number is added to those of all layers.
 
     Examples
     --------
@@ -56,17 +52,9 @@ def parameter_derivative(
     evaluated: Callable[[LayeredNetwork], Any],
     sample: Callable[[LayeredNetwork], np.ndarray],
 ) -> Any:
-    """The derivative of an array by an argument of the network.
+    """The derivative by an argument (`along_parameter`) of the array ``evaluated`` of a network.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    name : str
-        See `along_parameter`.
-    evaluated : callable
-        The array of a network.
-    sample : callable
-        Some positive entries of it, by which the step is chosen.
+    ``sample`` gives some positive entries of that, by which the step is chosen.
     """
     # Weights of f at multiples of h: central ones, forward ones where p = 0 is the lowest value.
     central = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360

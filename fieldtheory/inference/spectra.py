@@ -21,14 +21,13 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.stored import Stored
-from fieldtheory.plotting.single_curve import draw_curve
+from fieldtheory.plotting.layers import draw_curve
 from fieldtheory.plotting.tables import table_html
 
 # By how much eigenvalues may change with fewer nodes, relative to p(1).
 _ERROR = 1e-12
-# Nodes of a panel in the angle, and fewer; its largest width times the degree; the panels halve
-# so often towards parallel and opposite inputs, for deep networks tell apart small angles.
-_NODES, _WIDEST, _HALVINGS = (20, 15), 6.0, 26
+# Nodes of a panel in the angle, and fewer.
+_NODES = (20, 15)
 # Cuts of the peak of the weight, in its widths: beyond nothing is left.
 _PEAK = np.arange(-12.0, 12.5, 1.0)
 # Fewest intervals of the angle for a transform, a power of two.
@@ -188,9 +187,7 @@ def spectrum(
     checked_network(network)
     dimension = validation.integer("dimension", dimension, 2)
     count = validation.integer("count", count, 1)
-    norm = validation.nonnegative("norm", norm)
-    if norm == 0:
-        raise ValueError("norm must be a finite real number > 0, got 0.0")
+    norm = validation.positive("norm", norm)
     function = kernel(network, quantity)
     # Two coordinates suffice; the kernel of the input divides by their number instead of d.
     radius = norm * math.sqrt(2 / dimension)
@@ -235,8 +232,11 @@ def _projected(profile: Any, dimension: int, count: int, nodes: int) -> np.ndarr
     """∫ p(cos θ) P_k(cos θ) sin^(d−2) θ dθ over that of 1, on panels that halve towards 0 and π."""
     # Weights relative to their sum that a spectrum does not need, as |p(t) P_k(t)| <= p(1).
     negligible = 1e-20
-    halves = np.pi / 2 * 0.5 ** np.arange(_HALVINGS + 1)
-    evenly = np.linspace(0, np.pi, 2 + int(count * np.pi / _WIDEST))
+    # They halve so often since deep networks tell apart small angles; times the degree they are no
+    # wider than this.
+    halvings, widest = 26, 6.0
+    halves = np.pi / 2 * 0.5 ** np.arange(halvings + 1)
+    evenly = np.linspace(0, np.pi, 2 + int(count * np.pi / widest))
     peak = np.pi / 2 + _PEAK / np.sqrt(dimension)
     cuts = np.concatenate([halves, np.pi - halves, evenly, peak[(peak > 0) & (peak < np.pi)]])
     angles, weights = composite(np.unique(cuts), nodes)

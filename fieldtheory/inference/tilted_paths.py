@@ -24,10 +24,6 @@ from fieldtheory.inference.linear_posterior import Tilted
 
 # Moves of every path, and those before averages are taken.
 STEPS, DISCARDED = 400, 150
-# Parts of the way that kernels and tilts go after a move.
-_KERNELS, _TILTS = 0.05, 0.2
-# Sweeps of r, r_b, u and A⁻¹ after a move, which start from those of the last one, and at the end.
-_SWEEPS, _LAST = 2, 64
 
 
 class Neuron(NamedTuple):
@@ -42,9 +38,7 @@ class Neuron(NamedTuple):
     noise: float
     width: int
 
-    def output(
-        self, C: np.ndarray, rates: np.ndarray, sweeps: int = _SWEEPS
-    ) -> tuple[np.ndarray, ...]:
+    def output(self, C: np.ndarray, rates: np.ndarray, sweeps: int = 2) -> tuple[np.ndarray, ...]:
         """r and r_b at the kernel C^(L+1), by sweeps from ``rates`` on, A⁻¹ and u."""
         P, d = self.Y.shape
         feature = C[:P, :P] - self.c[-1]
@@ -60,7 +54,8 @@ class Neuron(NamedTuple):
     def predicted(self, C: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the outputs, (Q, d), at the kernel C^(L+1)."""
         P, d = self.Y.shape
-        rates, inverse, u = self.output(C, rates, _LAST)
+        # Sweeps of a move start from those of the last one, these are the end.
+        rates, inverse, u = self.output(C, rates, 64)
         mean_kernel, kernel = (rate * (C - self.c[-1]) + self.c[-1] for rate in rates)
         explained = np.einsum("ai,ij,aj->a", kernel[:, :P], inverse, kernel[:, :P])
         variance = np.maximum(np.diagonal(kernel) - explained, 0.0)
@@ -156,6 +151,8 @@ def sampled(
     ``start`` are the kernels of infinite width, (L+2, Q, Q). They stay positive semidefinite, as
     means of those of paths.
     """
+    # Parts of the way that kernels and tilts go after a move.
+    of_kernels, of_tilts = 0.05, 0.2
     rng = np.random.default_rng(seed)
     P, last = len(neuron.Y), len(start) - 1
     C, tilts = start.copy(), np.zeros((len(start), P, P))
@@ -167,7 +164,7 @@ def sampled(
     kept, width = STEPS - DISCARDED, neuron.width
     for step, _ in zip(range(STEPS), moves, strict=False):
         rates, inverse, u = neuron.output(C[-1], rates)
-        tilts[-1] += _TILTS * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
+        tilts[-1] += of_tilts * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         x = neuron.next_paths(x, roots, used, rng)
@@ -178,8 +175,8 @@ def sampled(
             spread += (np.sum(x**2) / chains - x[..., 0].size) / kept
             force += 2 / kept * np.sum(C[:-1, :P, :P] * conjugates)
             pull += rates[0] * (along - neuron.c[-1] * np.sum(u.sum(axis=0) ** 2)) / width / kept
-        C[1:] += _KERNELS * (kernels - C[1:])
-        tilts[:-1] += _TILTS * (conjugates - tilts[:-1])
+        C[1:] += of_kernels * (kernels - C[1:])
+        tilts[:-1] += of_tilts * (conjugates - tilts[:-1])
         if not np.isfinite(C).all():
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
         if step >= DISCARDED:

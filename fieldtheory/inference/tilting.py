@@ -52,12 +52,6 @@ from fieldtheory.numerics.validity import ValidityWarning
 
 # Independent runs, whose scatter gives the errors; samples, and the fewest chains of a run.
 RUNS, SAMPLES, _FEWEST = 8, 400_000, 10
-# Drift of the sampled kernel in standard errors, and relative to it, from which on it is reported.
-_DRIFT, _RELATIVE_DRIFT = 5.0, 0.02
-# Excess of the force on the paths: in standard errors; relative, from which on it is reported, and
-# beyond which there is no saddle point. It is below 0.12 for labels of the size of the outputs; for
-# labels that are ten times as large kernels of φ that grows as h oscillate by their own size.
-_SURE, _UNBALANCED, _LOST = 5.0, 0.25, 0.5
 
 FIELDS = fields_of(
     r"""
@@ -236,25 +230,31 @@ def tilted_posterior(
 
 def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: LayeredNetwork) -> None:
     """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
+    # Standard errors beyond which drift and excess are sure; the relative drift that is reported.
+    sure, relative = 5.0, 0.02
+    # Excess of the force that is reported, and beyond which there is no saddle point. It is below
+    # 0.12 for labels of the size of the outputs; for labels that are ten times as large kernels of
+    # φ that grows as h oscillate by their own size.
+    unbalanced, lost = 0.25, 0.5
     halves, spread, force, pull = (np.array(each) for each in zip(*runs, strict=True))
     shares = np.full(len(runs), 1 / len(runs))
     # Of every run, since forces that paths do not follow have no mean to speak of.
     size = np.maximum(pull, np.maximum(abs(force), abs(spread)))
     excess, error = mean_and_error((force - spread) / size, shares)
-    excess *= excess > _SURE * error
+    excess *= excess > sure * error
     drift, error = mean_and_error(halves[:, 1] - halves[:, 0], shares)
-    drift *= abs(drift) > max(_DRIFT * error, _RELATIVE_DRIFT * halves.mean())
+    drift *= abs(drift) > max(sure * error, relative * halves.mean())
     case = (
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
         f"at width {network.width}"
     )
     advice = "scale the labels down, or use more noise or a wider network"
-    if excess > _LOST:
+    if excess > lost:
         raise ArithmeticError(
             f"no saddle point was reached {case}: the tilt grows faster than paths of "
             f"{network.activation.name} follow; {advice}"
         )
-    if drift or excess > _UNBALANCED:
+    if drift or excess > unbalanced:
         warnings.warn(
             f"the sampled kernels are not at rest {case}: they drift by "
             f"{drift / halves.mean():.1%}, and the force on paths is off by {excess:.0%}; {advice}",

@@ -156,19 +156,7 @@ def reduced_samples(
 def reduced_estimates(
     network: LayeredNetwork, kernel: np.ndarray, across: bool, summary: Summary
 ) -> dict[Any, Any]:
-    """The estimates of `Ensemble` from the moments of `reduced_samples`.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    kernel : ndarray, shape () or (P, P)
-        K0.
-    across : bool
-        Whether different pairs of inputs are asked for.
-    summary : dict of str to Moments
-        ``rest``, p groups of L+1 variables or ``across`` one of all, and ``product`` and
-        ``vertex``, groups of one.
-    """
+    """`ensemble.estimates` from the moments of `reduced_samples`."""
     origin = packed(_origin_of(network, kernel).residual)
     shift, chance = ensemble.of_layers(summary["rest"], origin.shape[1], across)
     # The squares of the true means, without bias.

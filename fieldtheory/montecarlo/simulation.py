@@ -26,6 +26,7 @@ from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
+from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -146,7 +147,7 @@ def simulate(
         network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
     )
     advice = "use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
-    plan.require_memory(plan.memory_needed(run, jobs or 1), advice)
+    require_memory("the simulation", plan.memory_needed(run, jobs or 1), advice)
     if run.network.width == 1:
         warnings.warn(
             "width 1 has no two neurons: there is no four-point vertex, and 1/N is not small",

@@ -35,14 +35,8 @@ def layer_coefficients(
 ) -> LayerCoefficients:
     """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    trailing : int
-        Number of axes of length 1 behind all others.
-    batch : int
-        They have at least so many batch axes, new ones between the layer axis and their own, so
-        that they broadcast with kernels whose batch has more axes.
+    They have at least ``batch`` axes behind that of the layers, new ones before their own, so that
+    they broadcast with kernels whose batch has more axes.
 
     Examples
     --------
@@ -92,17 +86,7 @@ class UnitBranch(NamedTuple):
 
 
 def unit_branch(network: LayeredNetwork) -> UnitBranch:
-    """The coefficients of a layer for ρ = 1, on which the optimal scaling of the branch depends.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-        Of a family with a parameter ``branch_scale``, the ρ_l of a_l, c_l ∝ ρ_l².
-
-    Raises
-    ------
-    ValueError
-        If the family has no such parameter, or its coefficients are not of this form.
+    """The coefficients of a layer for ρ = 1, of a family with a_l, c_l ∝ ρ_l² = branch_scale².
 
     Examples
     --------

@@ -260,11 +260,6 @@ def input_width(network: LayeredNetwork, convention: str) -> float:
         (F25 eq. (57)). "F25": ν_0 = d_in/N, so that η^(0) = χ^(0) = N/d_in as F25 states after
         eq. (51).
 
-    Raises
-    ------
-    ValueError
-        For another convention.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork

@@ -267,9 +267,15 @@ def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
            [0., 1.]])
     """
     parameters = checked_network(network).parameters
-    samples = validation.finite_array("X", X)
-    if samples.ndim != 2:
-        one = ": one input x is [x]" if samples.ndim == 1 else ""
-        raise ValueError(f"X must have shape (P, d), got shape {samples.shape}{one}")
+    samples = input_rows("X", X)
     weight, bias = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
     return weight * (samples @ samples.T) / samples.shape[1] + bias
+
+
+def input_rows(name: str, values: Any) -> np.ndarray:
+    """Inputs in rows, (P, d), or ValueError."""
+    array = validation.finite_array(name, values)
+    if array.ndim != 2:
+        one = ": one input x is [x]" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must have shape (P, d), got shape {array.shape}{one}")
+    return array

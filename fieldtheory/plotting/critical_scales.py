@@ -14,15 +14,8 @@ from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, panels, styled
 def draw_scales(curves: Mapping[str, np.ndarray], point: Mapping[str, float], name: str) -> Any:
     """ξ over γ, and next to it the susceptibilities, with bands of one standard error.
 
-    Parameters
-    ----------
-    curves : mapping of str to ndarray, shape (n,)
-        ``skip_scale``, ``branch_scale``, ``parallel`` and ``perpendicular``, the last three with
-        ``<name>_error``; NaN where there is no solution.
-    point : mapping of str to float
-        The same at one γ.
-    name : str
-        What the block is called.
+    Curves and the point have ``skip_scale``, ``branch_scale``, ``parallel``, ``perpendicular``, the
+    last three with ``<name>_error``; NaN where there is no solution.
     """
     figure, (left, right) = panels([2.9, 2.9], 2.5)
     lines = (

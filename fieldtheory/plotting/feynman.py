@@ -41,11 +41,8 @@ class Picture(NamedTuple):
 def picture(graph: Any) -> Picture:
     """Places of the points and lines of a diagram.
 
-    Parameters
-    ----------
-    graph : object
-        With the number ``legs``, the sequence ``vertices`` and ``lines`` of (kind, first, second),
-        where the second end of a line of kind "G12" is that of a conjugate.
+    It has the number ``legs``, ``vertices``, and ``lines`` of (kind, first, second), where the
+    second end of a line of kind "G12" is that of a conjugate.
     """
     places = _places(graph)
     strokes: list[Stroke] = []
@@ -69,17 +66,7 @@ def picture(graph: Any) -> Picture:
 
 @styled
 def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()) -> Any:
-    """Diagrams side by side, with a legend below.
-
-    Parameters
-    ----------
-    graphs : sequence
-        See `picture`.
-    titles : sequence of str
-        What stands above each.
-    grey : sequence of bool
-        Which of them are drawn in grey; none if left out.
-    """
+    """Diagrams side by side, with a legend below."""
     from matplotlib.lines import Line2D
 
     from fieldtheory.plotting.figure import Figure
@@ -105,13 +92,6 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
 
 def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     """A ``tikzpicture`` of diagrams side by side with a legend; it needs no library of TikZ.
-
-    Parameters
-    ----------
-    graphs : sequence
-        See `picture`.
-    titles : sequence of str
-        LaTeX of what stands above each.
 
     Examples
     --------

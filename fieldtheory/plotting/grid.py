@@ -24,11 +24,7 @@ from fieldtheory.plotting.style import (
 def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
     """Every quantity in a panel, its lines from dark to light, many of them with a colour bar.
 
-    Parameters
-    ----------
-    quantities : sequence of (str, str, sequence of Curve)
-        Of each what labels the horizontal and the vertical axis, and its lines. An axis of names
-        has them as x.
+    Of each the labels of both axes, and its lines; an axis of names has them as x.
     """
     # Room for a legend beside the panel.
     widths = [4.4 if len(curves) > 1 else 3.0 for _, _, curves in quantities]

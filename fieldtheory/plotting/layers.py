@@ -1,4 +1,4 @@
-"""The picture of a result: its fields over the layers."""
+"""Pictures of results: fields over the layers, predictions, one curve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.plotting.curves import Curve
-from fieldtheory.plotting.style import BLUE, GREEN, ORANGE, panels, scale_values, styled, tints
+from fieldtheory.plotting.style import (
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    panels,
+    scale_values,
+    styled,
+    tints,
+)
 
 
 @styled
@@ -69,3 +78,43 @@ def _draw(ax: Any, curves: Sequence[Curve], colour: str, hidden: int) -> None:
             ax.plot(curve.x[inner], curve.y[inner], style, color=shade, linewidth=0.7)
             bars = {"markersize": 2.5, "elinewidth": 1.0, "label": label}
             ax.errorbar(curve.x, curve.y, curve.error, fmt="o", color=shade, **bars)
+
+
+@styled
+def draw_curve(
+    x: np.ndarray, y: np.ndarray, names: tuple[str, str], title: str, logarithmic: bool = False
+) -> Any:
+    """A quantity y over x, or positive values over whole numbers on a logarithmic axis."""
+    figure, (ax,) = panels([3.4], 2.5)
+    marks: Any = {"marker": "o", "markersize": 2.5, "linewidth": 0.7} if logarithmic else {}
+    ax.plot(x, y, color=BLUE, **marks)
+    ax.set(xlabel=names[0], ylabel=names[1], yscale="log" if logarithmic else "linear")
+    ax.set_title(title, fontsize=9.5)
+    return figure
+
+
+def draw_fit(labels: np.ndarray, mean: np.ndarray, deviation: np.ndarray, ax: Any) -> None:
+    """Predictions of inputs with labels against these, (P,) or (P, d), into ``ax``.
+
+    The gray line is where they are equal.
+    """
+    ends = [labels.min(), labels.max()]
+    ax.plot(ends, ends, color=GRAY, linewidth=0.7)
+    _bars(ax, labels, mean, deviation, BLUE)
+    ax.set(xlabel="labels", ylabel=rf"mean $\pm$ s.d., {len(labels)} training inputs")
+
+
+def draw_predictions(inputs: Any, mean: np.ndarray, deviation: np.ndarray, ax: Any) -> None:
+    """Predictions against the numbers of their inputs, (T,) or (T, d), into ``ax``."""
+    _bars(ax, np.broadcast_to(inputs, mean.T.shape).T, mean, deviation, ORANGE)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel="test input", ylabel=rf"mean $\pm$ s.d., {len(inputs)} test inputs")
+
+
+def _bars(ax: Any, x: Any, mean: np.ndarray, deviation: np.ndarray, colour: str) -> None:
+    """Outputs (n, d) get shades of one colour."""
+    columns = [each.reshape(len(each), -1).T for each in (x, mean, deviation)]
+    for shade, values in zip(
+        tints(colour, len(columns[0])), zip(*columns, strict=True), strict=True
+    ):
+        ax.errorbar(*values, fmt="o", color=shade, markersize=2.5, elinewidth=0.7)

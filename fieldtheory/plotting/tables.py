@@ -20,14 +20,6 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     Long texts are broken; if that is not enough, columns follow in a table below, behind the first
     columns that tell the rows apart.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        All with the same keys, which head the columns; numbers are shown with six digits, None as
-        an empty cell.
-    title : str
-        The line above the table.
-
     Examples
     --------
     >>> print(table_text([{"layer": 1, "K": 0.123456789}, {"layer": 2, "K": None}], "kernels"))

@@ -10,8 +10,8 @@ from fieldtheory import blocks as blocks
 from fieldtheory import diffusions as diffusions
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
-from fieldtheory.montecarlo import simulated_gradients as simulated_gradients
-from fieldtheory.montecarlo import simulated_response as simulated_response
+from fieldtheory.montecarlo import gradient_norms as gradient_norms
+from fieldtheory.montecarlo import perturbation as perturbation
 from fieldtheory.montecarlo.comparison import comparison_result as comparison_result
 from fieldtheory.montecarlo.sampling import many_inputs as many_inputs
 from fieldtheory.numerics import storage

@@ -14,7 +14,7 @@ from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.sampling import block_moments
 from fieldtheory.montecarlo.simulation import simulate
-from tests.cli.test_app import MATRIX, NETWORK_ERRORS, PAIR, call, column, output, refusal, rows
+from tests.cli.test_app import MATRIX, PAIR, call, column, output, refusal
 from tests.montecarlo.statistics_of_draws import mistaken
 
 SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
@@ -38,37 +38,15 @@ class TestSimulate:
         assert table[3]["V"] is None
 
     def test_two_inputs(self):
-        text = output(*SMALL, "--K0", MATRIX, "-f", "csv")
+        text = output(*SMALL, "--K0", MATRIX, "-m", "weights", "-f", "csv")
         table = list(csv.DictReader(io.StringIO(text)))
-        e = simulate(NET, PAIR, samples=40)
+        e = simulate(NET, PAIR, samples=40, method="weights")
         assert len(table) == 4 * 3
         for row in table:
             l, a, b = int(row["layer"]), int(row["alpha"]), int(row["beta"])
             assert float(row["C"]) == e.mean[l, a, b]
             assert float(row["var_K_error"]) == e.kernel_covariance_error[l, l, a, b]
             assert row["V"] == (str(e.four_point[l, a, b]) if l < 3 else "")
-
-    def test_every_option_reaches_the_simulation(self):
-        options = {
-            "--activation": "relu",
-            "--branch-scale": "0.4,0.3",
-            "--skip-scale": 0.8,
-            "--weight-variance": 1.5,
-            "--bias-variance": 0.1,
-            "--readout-weight-variance": 0.7,
-            "--readout-bias-variance": 0.2,
-        }
-        flat = [part for option in options.items() for part in option]
-        table = json.loads(output(*SMALL, "-k", 0.3, "-m", "weights", *flat, "-f", "json"))
-        names = {name.removeprefix("--").replace("-", "_"): v for name, v in options.items()}
-        net = NET.replace(**names | {"branch_scale": (0.4, 0.3)})
-        e = simulate(net, 0.3, samples=40, method="weights")
-        np.testing.assert_array_equal(column(table, "C"), e.mean)
-
-    def test_schedule_by_name(self):
-        options = ("-L", 4, "--width", 20, "--samples", 20, "--seed", 3)
-        table = rows("simulate", *options, "--schedule", "uniform")
-        assert table == rows("simulate", *options, "--branch-scale", 0.5)
 
     def test_table(self):
         text = output(*SMALL)
@@ -199,10 +177,6 @@ class TestSave:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(("arguments", "words"), NETWORK_ERRORS)
-    def test_of_a_network(self, arguments, words):
-        assert words in refusal("simulate", *arguments)
-
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [

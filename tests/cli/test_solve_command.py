@@ -88,14 +88,6 @@ class TestSolve:
         known = refusal("solve", "-L", 1, "--data", tmp_path / "X.csv", "--convention", "F25")
         assert "input_dim must be given with data" in known
 
-    def test_kernel_from_a_file(self, tmp_path):
-        np.savetxt(tmp_path / "K0.csv", PAIR, delimiter=",")
-        from_file = rows("solve", "-L", 1, "--K0", tmp_path / "K0.csv")
-        assert from_file == rows("solve", "-L", 1, "--K0", MATRIX)
-
-    def test_expression_is_the_named_activation(self):
-        assert rows("solve", "-L", 2, "-a", "max(0, h)") == rows("solve", "-L", 2, "-a", "relu")
-
     def test_table_shows_the_numbers(self):
         text = output("solve", "-L", 2)
         s = ft.solve(ft.ResidualNetwork(depth=2), 0.05)
@@ -108,32 +100,6 @@ class TestSolve:
         assert result.exit_code == 0
         (line,) = result.stderr.splitlines()
         assert line.startswith("warning: kernels fluctuate by")
-
-
-class TestData:
-    @pytest.fixture
-    def samples(self, tmp_path):
-        X = np.random.default_rng(0).normal(size=(3, 5))
-        np.savetxt(tmp_path / "samples.csv", X, delimiter=",")
-        return X, tmp_path / "samples.csv"
-
-    def test_samples_as_they_are(self, samples):
-        X, path = samples
-        net = ft.ResidualNetwork(depth=2)
-        found = rows("solve", "-L", 2, "--data", path, "--scale", "none")
-        expected = ft.solve(net, ft.input_kernel(X, net)).rows(fluctuations=False)
-        assert [row["K"] for row in found] == pytest.approx([row["K"] for row in expected])
-
-    def test_samples_are_rescaled(self, samples):
-        _, path = samples
-        first = rows("solve", "-L", 2, "--data", path)[0]
-        assert first["K"] == pytest.approx(0.05)
-        text = output("solve", "-L", 2, "--data", path)
-        assert "3 samples rescaled to K0 = 0.05" in " ".join(text.split())
-
-    def test_bad_data(self, tmp_path):
-        assert "there is no such file" in refusal("solve", "--data", tmp_path / "none.csv")
-        assert "scale must be left out without data" in refusal("solve", "--scale", "none")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".nc"])

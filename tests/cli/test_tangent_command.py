@@ -105,6 +105,7 @@ def test_a_file_holds_the_result(suffix, tmp_path):
         (["-k", 0.01, "--parametrization", "standard"], "K0 must have variances of at least"),
         (["--save", "theta.txt"], "save must be a file that ends in .npz or .nc"),
         (["--scale", "none"], "scale must be left out without data"),
+        (["--data", "none.csv"], "there is no such file"),
     ],
     ids=str,
 )

@@ -106,20 +106,9 @@ class TestIntegersAndClasses:
             with pytest.raises(ValueError, match="^depths must be integers separated by commas"):
                 values.integers("depths", text)
 
-    def test_classes_of_digits_are_integers_and_those_of_a_file_text(self):
-        assert values.classes("0,3", digits=True) == [0, 3]
-        assert values.classes("0, cat", digits=False) == ["0", "cat"]
-        assert values.classes(None, digits=True) is None
-        with pytest.raises(ValueError, match="^classes must be integers"):
-            values.classes("cat", digits=True)
-
 
 class TestNetwork:
     def test_scales_and_activation_are_read(self):
         net = values.network("2*tanh(h)", "0.3,0.2", "0.9", depth=2, weight_variance=1.5)
         assert (net.branch_scale, net.skip_scale) == ((0.3, 0.2), 0.9)
         assert (net.activation.name, net.weight_variance) == ("2*tanh(h)", 1.5)
-
-    def test_other_parameters_are_checked(self):
-        with pytest.raises(ValueError, match="weight_variance must be"):
-            values.network("erf", depth=2, weight_variance=-1.0)

@@ -180,7 +180,7 @@ def test_skip_scale_of_shallow_networks():
         (lambda: closure_deficit("relu", 0.5), "must be smooth at zero"),
         (lambda: closure_deficit("elu", 0.5), "must be smooth at zero"),
         (lambda: optimal_aspect_ratio("relu", 0.5, outputs=0), "outputs must be"),
-        (lambda: optimal_skip_scale("relu", 0.0), "aspect_ratio must be > 0"),
+        (lambda: optimal_skip_scale("relu", 0.0), "aspect_ratio must be a finite real number > 0"),
         (lambda: optimal_skip_scale("relu", -1.0), "aspect_ratio must be"),
         (lambda: optimal_skip_scale("relu", np.inf), "aspect_ratio must be"),
     ],

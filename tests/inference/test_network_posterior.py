@@ -225,11 +225,11 @@ def test_jumps_of_many_inputs_are_refused():
         ({"samples": 10}, "samples must be an integer >= 320, got 10"),
         ({"seed": -1}, "seed must be an integer >= 0"),
         ({"K0": 0.3}, r"K0 must be a matrix \(Q, Q\), got shape \(\)"),
-        ({"X": X}, "give either K0 or X"),
-        ({"K0": None}, "give either K0 or X"),
+        ({"X": X}, "K0 or X must be given, got both"),
+        ({"K0": None}, "K0 or X must be given, got neither"),
         ({"K0": None, "X": X, "X_test": X[:, :2]}, r"X and X_test must have shapes .* \(5, 2\)"),
         ({"K0": None, "X": X[:3]}, "one label for each of the 3 rows of X, got 1; .* are X_test"),
-        ({"network": ft.ResidualNetwork(depth=2, branch_scale=[[0.1], [0.2]])}, "without batch axes"),
+        ({"network": network("erf", 100).replace(branch_scale=[[0.1]])}, "without batch axes"),
     ],
 )
 def test_refusals(arguments, message):

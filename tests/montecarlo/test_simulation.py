@@ -16,6 +16,7 @@ from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.sampling import block_moments, plan
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.numerics import memory
 from tests.examples import K0_PAIR, K0_TRIPLE, network
 
 NET = network(3, "erf", 0.7, width=12)
@@ -298,10 +299,10 @@ def test_more_memory_than_there_is(monkeypatch):
     with pytest.raises(ValueError, match=r"neither keep nor cross_inputs"):
         simulate(NET.replace(depth=500, branch_scale=1.0), np.eye(100), cross_inputs=True)
     run = plan.checked_run(NET, 0.4, None, 10**9, 0, "kernel", False, False)
-    monkeypatch.setattr(plan, "memory_available", lambda: int(2 * plan.memory_needed(run, 1)))
-    plan.require_memory(plan.memory_needed(run, 1), "")
-    monkeypatch.setattr(plan, "memory_available", lambda: None)
-    plan.require_memory(plan.memory_needed(run, 10**9), "")
+    monkeypatch.setattr(memory, "memory_available", lambda: int(2 * plan.memory_needed(run, 1)))
+    memory.require_memory("it", plan.memory_needed(run, 1), "")
+    monkeypatch.setattr(memory, "memory_available", lambda: None)
+    memory.require_memory("it", plan.memory_needed(run, 10**9), "")
 
 
 def test_the_memory_that_is_needed_is_about_that_used():
@@ -321,7 +322,7 @@ def test_the_memory_that_is_needed_is_about_that_used():
 
 def test_memory_of_this_machine():
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < plan.memory_available() <= physical
+    assert 0 < memory.memory_available() <= physical
 
 
 def test_a_width_of_one_is_warned_of():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import ensemble, simulated_response
+from fieldtheory.montecarlo import ensemble, perturbation
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.tangent import tangent_result
@@ -20,7 +20,7 @@ SYMBOLIC = ("theory", "precision", "literature", "report", "cli/options.py")
 RESULTS = {
     ft.Solution: FIELDS,
     ft.Ensemble: ensemble.FIELDS,
-    ft.SimulatedResponse: simulated_response.FIELDS,
+    ft.SimulatedResponse: perturbation.FIELDS,
     ft.TangentKernels: tangent_result.FIELDS,
 }
 SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "input": 2, "input_": 2, "source": 3}

@@ -36,24 +36,6 @@ def counted(monkeypatch):
     return indices
 
 
-def test_every_point_is_that_of_solve():
-    over = {
-        "K0": [0.05, 0.4],
-        "depth": [3, 5],
-        "branch_scale": [0.1, 0.5, 0.9],
-        "activation": ["erf", sp.atan(2 * x)],
-        "skip_scale": [0.8, 1.0],
-    }
-    grid = ft.sweep(NET, over=over, of=["output_response"], chunk=7)
-    assert grid.output_response.dims == tuple(over)
-    assert list(grid.activation.values) == ["erf", "atan(2*h)"]
-    for index in itertools.product(*(range(len(values)) for values in over.values())):
-        point = {name: values[i] for i, (name, values) in zip(index, over.items(), strict=True)}
-        K0 = point.pop("K0")
-        expected = ft.solve(NET.replace(**point), K0).output_response
-        assert float(grid.output_response[index]) == pytest.approx(float(expected), rel=1e-13)
-
-
 def inverse_depth(l, L):
     return 1 / L
 
@@ -62,17 +44,32 @@ def inverse_layer(l, L):
     return 1 / l
 
 
-def test_schedules_follow_a_depth_that_is_swept():
-    over = {
-        "depth": [3, 5],
-        "branch_scale": ["uniform", 0.3, "decreasing", "none"],
-        "skip_scale": [inverse_layer, inverse_depth],
-        "K0": [0.05, 0.4],
-    }
-    grid = ft.sweep(NET, over=over, of=["output_response"])
-    assert list(grid.branch_scale.values) == ["uniform", "0.3", "decreasing", "none"]
-    texts = json.loads(grid.skip_scale.attrs["values"])
-    assert texts == ["inverse_layer(l, L)", "inverse_depth(l, L)"]
+OF_PHI = {
+    "K0": [0.05, 0.4],
+    "depth": [3, 5],
+    "branch_scale": [0.1, 0.5, 0.9],
+    "activation": ["erf", sp.atan(2 * x)],
+    "skip_scale": [0.8, 1.0],
+}
+# They follow a depth that is swept.
+OF_SCHEDULES = {
+    "depth": [3, 5],
+    "branch_scale": ["uniform", 0.3, "decreasing", "none"],
+    "skip_scale": [inverse_layer, inverse_depth],
+    "K0": [0.05, 0.4],
+}
+
+
+@pytest.mark.parametrize("over", [OF_PHI, OF_SCHEDULES], ids=["φ", "schedules"])
+def test_every_point_is_that_of_solve(over):
+    grid = ft.sweep(NET, over=over, of=["output_response"], chunk=7)
+    assert grid.output_response.dims == tuple(over)
+    if over is OF_PHI:
+        assert list(grid.activation.values) == ["erf", "atan(2*h)"]
+    else:
+        assert list(grid.branch_scale.values) == ["uniform", "0.3", "decreasing", "none"]
+        texts = json.loads(grid.skip_scale.attrs["values"])
+        assert texts == ["inverse_layer(l, L)", "inverse_depth(l, L)"]
     for index in itertools.product(*(range(len(values)) for values in over.values())):
         point = {name: values[i] for i, (name, values) in zip(index, over.items(), strict=True)}
         K0 = point.pop("K0")
@@ -121,12 +118,6 @@ def test_fields_with_layers_of_several_inputs():
     np.testing.assert_array_equal(json.loads(grid.attrs["K0"]), K0_PAIR)
 
 
-def test_one_name_is_a_field():
-    over = {"branch_scale": [0.1, 0.7]}
-    one = ft.sweep(NET, 0.05, over=over, of="output_response")
-    assert one.identical(ft.sweep(NET, 0.05, over=over, of=["output_response"]))
-
-
 def test_fluctuations_and_the_optimum():
     grid = ft.sweep(
         NET,
@@ -160,24 +151,15 @@ def test_values_that_are_no_numbers_are_labelled_by_index():
 
 
 @pytest.mark.parametrize("kernel", [np.array(0.3), K0_PAIR], ids=["variance", "pair"])
-@pytest.mark.parametrize("scale", [0.4, (0.2, 0.5, 0.8)])
+@pytest.mark.parametrize("scale", [0.4, (0.2, 0.5, 0.8), None], ids=str)
 def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
-    net = NET.replace(depth=3, branch_scale=scale)
+    net = ft.FeedForwardNetwork(depth=3)
+    if scale is not None:
+        net = NET.replace(depth=3, branch_scale=scale)
     for count in (3, 4, 5):
         kernels = [kernel * (k + 1) for k in range(count)]
         grid = ft.sweep(net, over={"K0": kernels}, of=["kernels", "response", "output_response"])
-        for k, K0 in enumerate(kernels):
-            for name, values in grid.data_vars.items():
-                expected = getattr(ft.solve(net, K0), name)
-                np.testing.assert_allclose(values[k], expected, rtol=1e-13)
-
-
-def test_feed_forward_networks_are_swept_over_inputs():
-    net = ft.FeedForwardNetwork(depth=3)
-    for kernel in (np.array(0.3), K0_PAIR):
-        kernels = [kernel, 2 * kernel, 3 * kernel]
-        grid = ft.sweep(net, over={"K0": kernels}, of=["kernels", "output_response"])
-        assert grid.attrs["family"] == "FeedForwardNetwork"
+        assert grid.attrs["family"] == type(net).__name__
         for k, K0 in enumerate(kernels):
             for name, values in grid.data_vars.items():
                 expected = getattr(ft.solve(net, K0), name)
@@ -377,7 +359,6 @@ def test_quantities_have_the_names_that_users_give_them():
     [
         ({"over": {}}, "over must map"),
         ({"over": [0.1]}, "over must map"),
-        ({"over": {"rho": [0.1]}}, "over must have keys among .*'rho'"),
         ({"over": {"depth": []}}, "sequence of values for depth"),
         ({"over": {"depth": 3}}, "sequence of values for depth"),
         ({"over": {"activation": "erf"}}, "sequence of values for activation"),
@@ -388,11 +369,9 @@ def test_quantities_have_the_names_that_users_give_them():
         ({"K0": None}, "K0 must be given or swept"),
         ({"K0": [0.1, 0.2]}, "K0 must be a variance or a matrix"),
         ({"over": {"rho": [0.1]}}, r"got 'rho': did you mean branch_scale \(ρ\)\?"),
-        ({"of": []}, "of must be a name or a sequence of names"),
         ({"of": 3}, "of must be a name or a sequence of names, got 3"),
         ({"of": ["kernal"]}, r"got 'kernal'; did you mean kernels\?"),
         ({"of": ["kernel"]}, "of must not have kernels where depth is swept"),
-        ({"of": "kernels"}, "of must not have kernels where depth is swept"),
         ({"of": ["optimal_scaling"], "over": {"branch_scale": [0.1]}}, "not have optimal_scaling"),
         ({"of": ["variance_2"], "over": {"width": [1]}}, "not have variance_2, .*order=2"),
         ({"of": ["full_response"], "over": {"width": [1]}}, "not have full_response for one"),

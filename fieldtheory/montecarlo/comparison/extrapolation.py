@@ -15,7 +15,7 @@ from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
 from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments

@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.simulated_response import SimulatedResponse
+from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio

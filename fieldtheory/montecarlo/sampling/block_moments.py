@@ -26,15 +26,8 @@ def drawn(
 ) -> Iterator[dict[str, np.ndarray]]:
     """The arrays of the blocks of every chunk, in order, those of a chunk on one first axis.
 
-    Parameters
-    ----------
-    groups : sequence of (callable, list of Block)
-        What draws a block, and the blocks of a chunk.
-    specification : callable
-        What decides the numbers; asked for where chunks are written only, since not every
-        activation can be.
-    purpose, directory, jobs, progress
-        As for `chunks.ordered_chunks`.
+    A group is what draws a block, and the blocks of a chunk. The ``specification`` is asked for
+    where chunks are written only, since not every activation can be.
     """
     tasks = ((index, *group) for index, group in enumerate(groups))
     return chunks.ordered_chunks(
@@ -81,17 +74,7 @@ def collected(
     results: Iterator[dict[str, np.ndarray]],
     kept: Sequence[str] = (),
 ) -> tuple[list[dict[str, Moments]], dict[str, np.ndarray]]:
-    """The moments of all batches, and some arrays of all networks, from all chunks in order.
-
-    Parameters
-    ----------
-    groups : sequence of list of Block
-        The blocks of every chunk.
-    results : iterator of dict of str to ndarray
-        Their arrays, see `drawn`.
-    kept : sequence of str
-        Arrays of networks on the first axis.
-    """
+    """The moments of all batches, and arrays that are ``kept``, from `drawn` of all ``groups``."""
     batches: dict[int, dict[str, Moments]] = {}
     raw: dict[str, list[np.ndarray]] = {name: [] for name in kept}
     with np.errstate(over="ignore", invalid="ignore"):

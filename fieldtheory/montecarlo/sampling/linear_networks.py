@@ -58,18 +58,7 @@ class Linearised(NamedTuple):
 def linear_networks(
     network: LayeredNetwork, theory: PairTheory, own: np.ndarray, sizes: np.ndarray, seed: int
 ) -> Iterator[Linearised]:
-    """Batches of linearised networks.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    theory : PairTheory
-    own : ndarray, shape (L + 2, P)
-        N (⟨C⟩ − C*) of the variances, which is known.
-    sizes : ndarray of int
-        Linearised networks of every batch.
-    seed : int
-    """
+    """Batches of linearised networks; ``own`` is N (⟨C⟩ − C*) of the variances, (L + 2, P)."""
     # Random numbers other than those of `covariance_with`.
     stream = 101
     inputs = own.shape[-1]

@@ -33,11 +33,7 @@ class Moments:
 
 
 def moments_of(samples: np.ndarray) -> Moments:
-    """The moments of samples in two passes.
-
-    Parameters
-    ----------
-    samples : ndarray, shape (n, k, d)
+    """The moments of samples (n, k, d) in two passes.
 
     Examples
     --------
@@ -101,13 +97,6 @@ def jackknife(batches: Sequence[Summary], estimate: Estimate) -> dict[str, np.nd
     Every batch is left out once; batches of unequal size are weighted (Busing, Meijer and
     van der Leeden 1999). For g batches, estimate ± t error with the quantile t of Student's
     distribution of g − 1 degrees of freedom is a confidence interval.
-
-    Parameters
-    ----------
-    batches : sequence of dict of str to Moments
-        Independent batches of one law, at least two, all with the same keys.
-    estimate : callable
-        Maps the moments of a sample to named arrays.
 
     Examples
     --------

@@ -14,7 +14,6 @@ from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
-from fieldtheory.numerics.memory import memory_available
 
 # Batches of the jackknife; fewer where there are fewer samples.
 BATCHES = 40
@@ -204,13 +203,3 @@ def memory_needed(run: Run, jobs: int) -> float:
         work += 3 * block * products + 3 * max(TILE_KEPT, kernels * net.width)
     raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)
-
-
-def require_memory(needed: float, advice: str) -> None:
-    """Raise if a simulation needs more bytes of memory than there are."""
-    available = memory_available()
-    if available is not None and needed > available:
-        raise ValueError(
-            f"the simulation needs about {needed / 1e9:.3g} GB of memory, {available / 1e9:.3g} GB "
-            f"are free: {advice}"
-        )
