@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.numerics import chunks
 from tests import rendering
 
@@ -75,6 +76,12 @@ def _small_run(output):
         network, *inputs, output=output, samples=50, progress=lambda *step: steps.append(step)
     )
     return found, steps
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Simulations in blocks of 16 networks, so that short runs have many of them."""
+    monkeypatch.setattr(plan, "BLOCK", 16)
 
 
 @pytest.hookimpl(tryfirst=True)

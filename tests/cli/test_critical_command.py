@@ -8,7 +8,7 @@ from fieldtheory.criticality import (
     optimal_skip_scale,
     vertex_slope,
 )
-from tests.cli.test_app import output, refusal, rows
+from tests.cli.test_app import output, rows
 
 
 def test_a_row_for_every_skip_scale():
@@ -33,19 +33,3 @@ def test_table_and_defaults():
     shown = output("critical", "-a", "gelu")
     assert "half-stable" in shown and "3.56155" in shown and "1.98306" in shown
     assert [row["gamma"] for row in rows("critical")] == [0.0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--skip-scale", "1"], "at γ² = 1 no weights are critical"),
-        (["--skip-scale", "x"], "skip_scale must be a number or numbers"),
-        (["--skip-scale", "2"], "skip_scale must be a number between -1 and 1, got 2"),
-        (["-a", "softplus"], "softplus has none"),
-        (["--depth", 10], "depth and width must be given together"),
-        (["--depth", 0, "--width", 10], "depth must be an integer >= 1"),
-        (["--outputs", 0], "outputs must be an integer >= 1"),
-    ],
-)
-def test_bad_input(arguments, words):
-    assert words in refusal("critical", *arguments)

@@ -1,7 +1,6 @@
 """The command diffusion: its numbers are those of solve, simulate and compare for such networks."""
 
 import json
-import os
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-from tests.cli.test_app import call, column, output, refusal, rows
+from tests.cli.test_app import call, column, output, rows, typed
 
 LIMIT = ft.DiffusionNetwork(depth=None)
 SMALL = ("diffusion", "-L", 10, "--width", 20, "-n", 40)
@@ -54,8 +53,7 @@ class TestSolved:
             "weight_variance": 1.5,
             "bias_variance": 0.2,
         }
-        flat = [x for n, v in options.items() for x in (f"--{n.replace('_', '-')}", v)]
-        table = rows("diffusion", "-z", 0.7, *flat, "--times", 99)
+        table = rows("diffusion", "-z", 0.7, *typed(options), "--times", 99)
         s = ft.solve(ft.DiffusionNetwork(**options), [0.7])
         np.testing.assert_array_equal(column(table, "t"), s.times)
         np.testing.assert_array_equal(column(table, "mean"), s.mean[:, 0])
@@ -73,15 +71,6 @@ class TestSolved:
         network = "width 500, T = 1, φ = tanh, ψ = linear"
         assert f"depth infinite, {network}; exact at every width" in title()
         assert f"depth 3, {network}; in the limit of infinite width" in title("-L", 3)
-
-    @pytest.mark.parametrize("suffix", [".npz", ".nc"])
-    def test_a_file_holds_the_solution(self, suffix, tmp_path):
-        path = tmp_path / f"s{suffix}"
-        output("diffusion", "-L", 3, "--save", path)
-        net = LIMIT.replace(depth=3)
-        loaded, expected = ft.DiffusionSolution.load(path), ft.solve(net, [0, 1])
-        assert loaded.network == net
-        np.testing.assert_array_equal(loaded.covariance, expected.covariance)
 
 
 class TestLayersAndLaws:
@@ -130,14 +119,6 @@ class TestLayersAndLaws:
         assert (
             output("diffusion", "--law", law, "--latex", "quadratic_covariation") == f"{expected}\n"
         )
-
-    def test_other_files(self, tmp_path):
-        np.savez(tmp_path / "other.npz", rows=np.eye(2))
-        for name, words in (
-            ("other.npz", "law must be a file of arrays row_covariance"),
-            ("missing.npz", "law must be an .npz file that exists"),
-        ):
-            assert words in refusal("diffusion", "--law", tmp_path / name)
 
 
 class TestDerived:
@@ -195,47 +176,3 @@ class TestSimulated:
         result = call("diffusion", *options, "--compare")
         assert "The theory neglects nothing." in result.stdout
         assert result.exit_code == 0
-
-    def test_a_file_holds_the_estimates(self, tmp_path):
-        path = tmp_path / "e.npz"
-        output(*SMALL, "--save", path)
-        loaded, e = ft.DiffusionEnsemble.load(path), ft.simulate(NET, [0, 1], samples=40)
-        np.testing.assert_array_equal(loaded.covariance, e.covariance)
-        assert os.listdir(tmp_path) == ["e.npz"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["-L", 0], "depth must be an integer >= 1, got 0"),
-        (["-L", "deep"], "depth must be an integer >= 1 or infinite, got 'deep'"),
-        (["--width", 0], "width must be an integer >= 1, got 0"),
-        (["-T", 0], "horizon must be"),
-        (["-T", 6, "-a", "swish"], "horizon must be below the explosion time"),
-        (["-a", "cos"], "activation must be 0 at 0"),
-        (["-a", "relu"], "activation must have derivatives at 0"),
-        (["-a", "nonsense"], "activation must be"),
-        (["--input-activation", "tahn"], "input_activation"),
-        (["--weight-variance", -1], "weight_variance must be"),
-        (["-z", "a,b"], "inputs must be a number or numbers separated by commas, got 'a,b'"),
-        (["-z", "nan"], "Z must be"),
-        (["-z", "1,2;3"], "inputs must have rows of one length"),
-        (["-z", "1,2;3,4", "--width", 3], "Z must have shape"),
-        (["--data", "nowhere.csv"], "nowhere.csv"),
-        (["--scale", 1], "scale must be left out without data, got '1'"),
-        (["--times", 1], "--times"),
-        (["--latex", "nothing"], "quantity must be one of network"),
-        (["--latex", "exact_moments", "-a", "swish"], "needs an activation with φ''(0) = 0"),
-        (["--latex", "network", "--conditions"], "conditions and latex must not both be given"),
-        (["--compare"], "compare is for simulations: say --simulate SAMPLES as well"),
-        (["--seed", 0], "seed is for simulations"),
-        (["-n", 5], "samples must be an integer >= 20"),
-        (["-n", 20, "-L", 5, "--steps", 5], "steps is for infinite depth, got depth=5"),
-        (["-n", 20, "-m", "gram", "-a", "swish"], "method 'gram' is for"),
-        (["-n", 20, "--save", "e.nc"], "save must be a file that ends in .npz"),
-        (["--save", "s.txt"], "save must be a file that ends in .npz or .nc"),
-    ],
-    ids=str,
-)
-def test_bad_input(arguments, words):
-    assert words in refusal("diffusion", *arguments)

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory import data as images
-from tests.cli.test_app import output, refusal, rows
+from tests.cli.test_app import output, rows
 
 SHORT = ("posterior", "-L", 3, "--width", 100, "--branch-scale", 0.5, "--count", 10)
 
@@ -43,28 +43,7 @@ def test_labels_of_files_and_several_classes(tmp_path):
         typed = "--data", tmp_path / "mine.npz", "--labels", tmp_path / name, "--test", 0
         table = by_name(rows("posterior", "-L", 2, *typed))
         assert "squared error of held out" not in table
-    assert "labels must be given" in refusal("posterior", "--data", tmp_path / "mine.npz")
     three = by_name(rows(*SHORT, "--classes", "0,3,7", "--count", 9, "--order", 0))
     assert three["kernel learned, output"]["width N"] == 0
     text = output(*SHORT, "--classes", "0,3")
     assert "log evidence per label" in text and "8 of them with labels" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--test", 1), "test must be a share from 0 to below 1, got 1.0"),
-        (("--noise", 0), "noise_variance must be"),
-        (("--labels", "nowhere.csv"), "labels must be a .csv or .npy file of numbers"),
-        (("--order", 2), "order must be 0 or 1"),
-        (("--paths", 3), "samples must be an integer >= 320"),
-    ],
-)
-def test_refusals(options, message):
-    assert message in refusal(*SHORT, *options)
-
-
-def test_labels_of_another_length_are_refused(tmp_path):
-    np.savetxt(tmp_path / "few.csv", np.ones(3))
-    message = refusal(*SHORT, "--labels", tmp_path / "few.csv")
-    assert "3 rows, must be one for each of the 10 samples" in message

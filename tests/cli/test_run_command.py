@@ -1,6 +1,5 @@
 """The command run: what it asks of the main job, what it ends with, bad input."""
 
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,41 +101,6 @@ def test_a_file_without_a_header_is_said_to_have_none(asked, tmp_path, header, n
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            (["--depths", "5"], "did you mean --depth (L)?"),
-            (["--depth", 0], "depth must be"),
-            (["--count", 3], "count must be"),
-            (["--count", 102], "count must be at most 100 for one page, got 102"),
-            (["--classes", "0,12"], "classes must be"),
-            (["--classes", "cats"], "classes must be"),
-            (["--data", "missing.csv"], "no such file"),
-            (["--data", "broken.npz"], "cannot be read"),
-            (["--data", "constant.csv"], "samples must not be constant"),
-            (["--data", "infinite.csv"], "must be a finite number"),
-            (["--data", "one.csv"], "at least 2 samples"),
-            (["--output", "mine"], "output must be"),
-            (["--output", "missing/results"], "output must lie in"),
-            (["--output", "one.csv"], "output must be a folder"),
-        ],
-    )
-    def test_of_the_main_job(self, tmp_path, monkeypatch, arguments, words):
-        files = {
-            "broken.npz": "not an archive",
-            "constant.csv": "1,2\n3,3\n",
-            "infinite.csv": "1,2\n3,inf\n",
-            "one.csv": "1,2\n",
-        }
-        for name, text in files.items():
-            (tmp_path / name).write_text(text)
-        (tmp_path / "mine").mkdir()
-        (tmp_path / "mine" / "thesis.tex").write_text("")
-        monkeypatch.chdir(tmp_path)
-        assert words in refusal("run", *arguments)
-        assert sorted(os.listdir(tmp_path)) == sorted([*files, "mine"])
-        assert os.listdir(tmp_path / "mine") == ["thesis.tex"]
-
     def test_missing_package_is_one_line(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "sklearn", None)
         assert "pip install fieldtheory-networks[data]" in refusal("run")

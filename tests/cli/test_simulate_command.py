@@ -3,18 +3,15 @@
 import csv
 import io
 import json
-import os
 
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import simulation
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.perturbation import simulate_response
-from fieldtheory.montecarlo.sampling import block_moments
 from fieldtheory.montecarlo.simulation import simulate
-from tests.cli.test_app import MATRIX, PAIR, call, column, output, refusal
+from tests.cli.test_app import MATRIX, PAIR, PARAMETERS, call, column, output, typed
 from tests.montecarlo.statistics_of_draws import mistaken
 
 SMALL = ("simulate", "-L", 2, "--width", 30, "-n", 40)
@@ -47,6 +44,13 @@ class TestSimulate:
             assert float(row["C"]) == e.mean[l, a, b]
             assert float(row["var_K_error"]) == e.kernel_covariance_error[l, l, a, b]
             assert row["V"] == (str(e.four_point[l, a, b]) if l < 3 else "")
+
+    def test_every_option_reaches_the_simulation(self):
+        options = typed(PARAMETERS | {"branch_scale": "0.4,0.3"})
+        table = json.loads(output(*SMALL, "-k", 0.3, "-m", "weights", *options, "-f", "json"))
+        net = NET.replace(**PARAMETERS | {"branch_scale": (0.4, 0.3)})
+        e = simulate(net, 0.3, samples=40, method="weights")
+        np.testing.assert_array_equal(column(table, "C"), e.mean)
 
     def test_table(self):
         text = output(*SMALL)
@@ -102,12 +106,6 @@ class TestCompare:
             (0, 1, 0, 1),
         }
 
-    def test_deep_networks_of_several_inputs_say_what_is_left_out(self):
-        command = ("simulate", "-L", 47, "-a", "softsign", "--width", 50, "-n", 100, "--compare")
-        text = call(*command, "--K0", MATRIX).stdout
-        names = "G11, kernel_variance, mean_shift, kernel_shift, four_point"
-        assert f"Not compared: {names} (20736 averages" in text
-
     def test_exit_code_says_that_they_disagree(self, monkeypatch):
         from fieldtheory.numerics import solution
 
@@ -124,70 +122,3 @@ class TestCompare:
         assert result.exit_code == 1
         assert "Is the theory right? Yes: extrapolated from the widths 3 and 6" in result.stdout
         assert "Does it describe width 3? No: the simulation deviates" in result.stdout
-
-
-class TestSave:
-    def test_file_holds_the_ensemble(self, tmp_path):
-        path = tmp_path / "e.npz"
-        output(*SMALL, "--save", path)
-        e, loaded = simulate(NET, 0.05, samples=40), ft.Ensemble.load(path)
-        assert repr(loaded) == repr(e) and loaded.network == e.network
-        for name, value in vars(e).items():
-            if isinstance(value, np.ndarray):
-                np.testing.assert_array_equal(getattr(loaded, name), value)
-        assert loaded.cross_covariance is None
-        assert os.listdir(tmp_path) == ["e.npz"]
-
-    def test_an_interrupted_simulation_goes_on(self, tmp_path, monkeypatch):
-        path, evaluate, calls = tmp_path / "e.npz", block_moments._evaluate, []
-
-        def interrupted(task):
-            calls.append(task[0])
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return evaluate(task)
-
-        monkeypatch.setattr(block_moments, "_evaluate", interrupted)
-        command = ("simulate", "-L", 1, "--width", 20, "-n", 5000, "--save", path)
-        result = call(*command)
-        assert result.exit_code == 130
-        assert result.stdout == ""
-        assert "Finished parts are in" in result.stderr
-        assert len(os.listdir(tmp_path / ".e.npz.parts")) == 2
-        assert not path.exists()
-        calls.clear()
-        calls.extend("resumed")
-        result = call(*command)
-        assert result.exit_code == 0 and result.stderr == "simulate: 2 of 5 parts found\n"
-        assert calls[len("resumed") :] == [2, 3, 4]
-        net = ft.ResidualNetwork(depth=1, width=20)
-        monkeypatch.undo()
-        np.testing.assert_array_equal(
-            ft.Ensemble.load(path).covariance, simulate(net, 0.05, samples=5000).covariance
-        )
-        assert os.listdir(tmp_path) == ["e.npz"]
-
-    def test_without_a_file_nothing_is_promised(self, monkeypatch):
-        def interrupted(*_, **__):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(simulation, "simulate", interrupted)
-        result = call(*SMALL)
-        assert (result.exit_code, result.stderr) == (130, "interrupted\n")
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            (["simulate", "-n", 5], "samples must be an integer >= 20"),
-            (["simulate", "--seed", -1], "seed must be an integer >= 0, got -1"),
-            (["simulate", "--method", "guess"], "--method"),
-            (["simulate", "--save", "ensemble.txt"], "save must be a file that ends in .npz"),
-            (["simulate", "--save", "missing/e.npz"], "save must lie in a folder that exists"),
-        ],
-    )
-    def test_of_a_command(self, arguments, words, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        assert words in refusal(*arguments)
-        assert os.listdir(tmp_path) == []

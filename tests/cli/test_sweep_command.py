@@ -8,8 +8,7 @@ import pytest
 import xarray as xr
 
 import fieldtheory as ft
-from fieldtheory.sweeps import parameter_grid
-from tests.cli.test_app import MATRIX, PAIR, call, output, refusal, rows
+from tests.cli.test_app import MATRIX, PAIR, PARAMETERS, output, rows, typed
 
 NET = ft.ResidualNetwork(depth=2)
 
@@ -48,20 +47,8 @@ def test_names_kernels_and_what_is_left_out():
 
 
 def test_every_option_reaches_the_network():
-    options = {
-        "--activation": "relu",
-        "--branch-scale": 0.4,
-        "--skip-scale": 0.8,
-        "--weight-variance": 1.5,
-        "--bias-variance": 0.1,
-        "--readout-weight-variance": 0.7,
-        "--readout-bias-variance": 0.2,
-        "--width": 300,
-    }
-    flat = [part for option in options.items() for part in option]
-    (row,) = rows("sweep", "--over", "depth=3", "-k", 0.3, *flat)
-    names = {name.removeprefix("--").replace("-", "_"): v for name, v in options.items()}
-    expected = ft.solve(ft.ResidualNetwork(depth=3, **names), 0.3).output_response
+    (row,) = rows("sweep", "--over", "depth=3", "-k", 0.3, *typed(PARAMETERS))
+    expected = ft.solve(ft.ResidualNetwork(depth=3, **PARAMETERS), 0.3).output_response
     assert row["output_response"] == pytest.approx(float(expected), rel=1e-13)
 
 
@@ -78,50 +65,6 @@ def test_a_file_holds_the_grid(tmp_path):
     with xr.open_dataset(path, engine="scipy") as grid:
         for name, values in expected.items():
             np.testing.assert_array_equal(grid[name], values)
-
-
-def test_an_interrupted_sweep_goes_on(tmp_path, monkeypatch):
-    path, evaluate, calls = tmp_path / "grid.nc", parameter_grid._evaluate, []
-
-    def interrupted(task):
-        calls.append(task[0])
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return evaluate(task)
-
-    monkeypatch.setattr(parameter_grid, "_evaluate", interrupted)
-    command = ("sweep", "-L", 1, "--over", "branch_scale=0.1:1:200", "--save", path, "--chunk", 64)
-    result = call(*command)
-    assert (result.exit_code, result.stdout) == (130, "")
-    assert "Finished parts are in" in result.stderr
-    assert len(os.listdir(tmp_path / ".grid.nc.parts")) == 2 and not path.exists()
-    calls.clear()
-    calls.extend("resumed")
-    result = call(*command)
-    assert result.exit_code == 0 and result.stderr == "sweep: 2 of 4 parts found\n"
-    assert calls[len("resumed") :] == [2, 3]
-    assert os.listdir(tmp_path) == ["grid.nc"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "Missing option '--over'"),
-        (["--over", "depth"], "over must be a parameter and its values name=a,b,..., got 'depth'"),
-        (["--over", "rho=1,2"], "got 'rho': did you mean branch_scale (ρ)?"),
-        (["--over", "depth=1", "--over", "depth=2"], "every parameter once, got depth again"),
-        (["--over", "depth=1", "--of", "chy"], "got 'chy'"),
-        (["--over", "depth=1", "--of", "chi"], "of must not have response where depth is swept"),
-        (["--over", "depth=1", "--of", "kernels"], "of must not have kernels where depth is"),
-        (["--over", "width=1,2", "--of", "kernels,response"], "over the same layers for one table"),
-        (["--over", "depth=1", "--save", "grid.npz"], "save must be a file that ends in .nc"),
-        (["--over", "depth=1", "--save", "none/g.nc"], "save must lie in a folder that exists"),
-    ],
-)
-def test_bad_input(arguments, words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert words in refusal("sweep", *arguments)
-    assert os.listdir(tmp_path) == []
 
 
 def test_schedules_by_name_over_depth():

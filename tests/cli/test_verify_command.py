@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fieldtheory.literature import checks, f23, verdicts
-from tests.cli.test_app import call, refusal
+from tests.cli.test_app import call
 from tests.tables import slow
 
 
@@ -207,18 +207,3 @@ def test_coverage_is_counted_without_checks(monkeypatch):
     assert any(line.split() == ["F25", "(66)", "verdict", "proved"] for line in table)
     rows = json.loads(call("verify", "--coverage", "--paper", "PF", "-f", "json").stdout)
     assert len(rows) == 17 and {row["kind"] for row in rows} <= {"verdict", "definition", "open"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--digits", 3], "digits must be"),
-        (["--activations", "arf"], "activations must be"),
-        (["--papers", "F24"], "papers must be"),
-        (["--papers", ""], "papers must be"),
-        (["--paper", "F25", "--equation", "999"], "equation must be"),
-        (["--coverage", "--format", "html"], "format must be"),
-    ],
-)
-def test_bad_input(arguments, words):
-    assert words in refusal("verify", *arguments)

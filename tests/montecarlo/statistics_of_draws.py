@@ -1,5 +1,7 @@
 """What the tests of the simulation share: z-scores, a two-sample test, exact linear networks."""
 
+from dataclasses import fields
+
 import numpy as np
 from scipy import stats
 
@@ -18,16 +20,34 @@ def mistaken(wrong, network, K0):
     return solution
 
 
-def z_scores(ensemble, name, expected):
+def assert_same(first, second):
+    """Equality of all fields of two results, also of what they consist of."""
+    assert type(first) is type(second)
+    for field in fields(first):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(a, np.ndarray | np.floating):
+            np.testing.assert_array_equal(a, b)
+        elif field.name in ("extrapolated", "at_width"):
+            for one, other in zip(a, b, strict=True):
+                assert_same(one, other)
+        elif isinstance(a, dict):
+            assert list(a) == list(b)
+            for key, values in a.items():
+                np.testing.assert_array_equal(values, b[key])
+        else:
+            assert a is b or (a == b and type(a) is type(b)), field.name
+
+
+def z_scores(result, name, expected, rounding=1e-14):
     """Deviations of a field from ``expected`` in standard errors, where it fluctuates.
 
     An entry without error must be equal to the expected one up to rounding.
     """
-    value, error = getattr(ensemble, name), getattr(ensemble, f"{name}_error")
+    value, error = (np.asarray(getattr(result, n)) for n in (name, f"{name}_error"))
     expected = np.broadcast_to(expected, value.shape)
     # A constant computed in every network has rounding for its fluctuation.
-    still = error <= 1e-14 * np.abs(value)
-    np.testing.assert_allclose(value[still], expected[still], rtol=1e-12, atol=1e-30)
+    still = error <= rounding * np.abs(value)
+    np.testing.assert_allclose(value[still], expected[still], rtol=100 * rounding, atol=1e-30)
     return (value - expected)[~still] / error[~still]
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, p_value, z_between, z_scores
@@ -100,35 +99,3 @@ def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix():
             shape = (1,) if name == "output_kurtosis" else (*value.shape, 1, 1)
             assert getattr(other, name).shape == shape
             np.testing.assert_allclose(getattr(other, name).reshape(value.shape), value, rtol=1e-12)
-
-
-@pytest.mark.parametrize("changes", [{"method": "weights"}, {"cross_inputs": True}], ids=str)
-def test_explicit_weights_and_cross_inputs_of_one_input_are_not_allowed(changes):
-    arguments = {"K0": 0.4, "samples": 20} | REDUCED | changes
-    with pytest.raises(ValueError, match="variance_reduction is for method 'kernel'") as caught:
-        simulate(network(2, width=5), **arguments)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_memory_that_is_needed_is_about_that_used():
-    import tracemalloc
-
-    net = network(40, "erf", 1.0, width=200, branch_scale=0.2)
-    run = plan.checked_run(net, 0.4, None, 1000, 0, "kernel", False, False, "control_variate")
-    simulate(net, 0.4, samples=20, **REDUCED)
-    tracemalloc.start()
-    simulate(net, 0.4, samples=1000, **REDUCED)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 0.4 < plan.memory_needed(run, 1) / peak < 2.5
-
-
-def test_a_kernel_that_overflows_is_named():
-    net = network(3, "linear", 1.0, width=5, branch_scale=1e120)
-    with pytest.raises(OverflowError, match="exceeds the range of float64"):
-        simulate(net, 0.4, samples=20, **REDUCED)
-
-
-def test_an_unknown_method_is_named():
-    with pytest.raises(ValueError, match="variance_reduction must be one of control_variate"):
-        simulate(network(2, width=5), 0.4, samples=20, variance_reduction="magic")

@@ -156,11 +156,6 @@ def test_the_control_variate_knows_the_fluctuations_of_all_features():
     assert (gain > 300).all()
 
 
-def test_scales_with_batch_axes_are_refused():
-    with pytest.raises(ValueError, match="^rho must be one number or one for every layer"):
-        simulate(LinearMapBeside(depth=2, rho=((0.1,), (0.2,))), 0.4, samples=20)
-
-
 def test_parameters_in_features_keep_all_digits():
     x = np.linspace(-2, 2, 9)
     _, signal = feature_functions(family("erf", share=0.1))(x)

@@ -1,18 +1,20 @@
 """`simulate_response`: exact linear networks, explicit weights, the theory, and bad input."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import perturbation
 from fieldtheory.montecarlo.perturbation import simulate_response
-from fieldtheory.montecarlo.sampling import plan
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
+from tests.montecarlo import statistics_of_draws
 from tests.oracles import exact, weights
 from tests.tables import slow
 
 FIELDS = ("residual_response", "response", "output_response")
-THIN = network(3, "relu", 0.0, width=2).replace(bias_variance=0.0)
+z_scores = partial(statistics_of_draws.z_scores, rounding=1e-11)
 
 
 def exact_linear(net):
@@ -21,16 +23,6 @@ def exact_linear(net):
     a = [0, *(net.branch_scales**2 * net.weight_variance), net.readout_variances[0]]
     eta = np.array([1.0, *(a[l] * chi[l - 1] for l in range(1, net.depth + 2))])
     return {"residual_response": eta[:-1], "response": chi[:-1], "output_response": chi[-1]}
-
-
-def z_scores(found, name, expected):
-    """Deviations in standard errors where the field fluctuates; equality where it does not."""
-    value = np.asarray(getattr(found, name))
-    error = np.asarray(getattr(found, f"{name}_error"))
-    expected = np.broadcast_to(expected, value.shape)
-    still = error <= 1e-12 * np.abs(value)
-    np.testing.assert_allclose(value[still], expected[still], rtol=1e-9, atol=1e-300)
-    return (value - expected)[~still] / error[~still]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
@@ -233,8 +225,7 @@ class TestSameSeedSameNumbers:
         one = simulate_response(net, K0_PAIR, samples=400, seed=5)
         self.same(one, simulate_response(net, K0_PAIR, samples=400, seed=5, jobs=2))
 
-    def test_after_an_interruption(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(plan, "BLOCK", 16)
+    def test_after_an_interruption(self, small_blocks, tmp_path, monkeypatch):
         net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
         original, calls = perturbation._slopes, []
 
@@ -260,36 +251,3 @@ class TestSameSeedSameNumbers:
         one, other = (simulate_response(net, 0.4, samples=20, seed=seed) for seed in (0, 1))
         assert one.output_response != other.output_response
         assert "seed=1" in repr(other)
-
-
-def test_progress_is_shown_on_stderr(capsys, monkeypatch):
-    monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
-    simulate_response(network(2, width=12), 0.4, samples=20, progress=True)
-    captured = capsys.readouterr()
-    assert "simulate_response" in captured.err and not captured.out
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"K0": 0.0}, "K0 must give layer 0 a variance > 0"),
-        ({"K0": [0.4, 0.0]}, "K0 must give layer 0 a variance > 0"),
-        ({"K0": -0.1}, "K0 must be a variance >= 0"),
-        ({"K0": np.ones((2, 2))}, "K0 must have no parallel inputs"),
-        ({"K0": np.ones((2, 3, 3))}, "K0 must be a variance or a matrix"),
-        ({"layer": 4}, "layer must be at most the depth 3, got 4"),
-        ({"layer": -1}, "layer must be an integer >= 0"),
-        ({"relative_step": 0.0}, "relative_step must be between 0 and 0.5, got 0.0"),
-        ({"relative_step": 0.6}, "relative_step must be between 0 and 0.5"),
-        (
-            {"network": THIN, "layer": 2, "samples": 200, "relative_step": 0.4},
-            "relative_step must be smaller",
-        ),
-    ],
-    ids=str,
-)
-def test_bad_arguments(changes, message):
-    arguments = {"network": network(3, width=12), "K0": 0.4, "samples": 20} | changes
-    with pytest.raises((ValueError, TypeError), match=message) as caught:
-        simulate_response(arguments.pop("network"), **arguments)
-    assert "\n" not in str(caught.value)

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,28 +12,13 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import simulation
-from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.sampling import block_moments, plan
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.numerics import memory
 from tests.examples import K0_PAIR, K0_TRIPLE, network
+from tests.montecarlo.statistics_of_draws import assert_same as assert_identical
 
 NET = network(3, "erf", 0.7, width=12)
-
-
-def assert_identical(first, second):
-    for field in fields(Ensemble):
-        a, b = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(a, np.ndarray):
-            np.testing.assert_array_equal(a, b)
-        else:
-            assert a == b or a is b, field.name
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of 16 networks, so that short runs have many of them."""
-    monkeypatch.setattr(plan, "BLOCK", 16)
 
 
 @pytest.fixture
@@ -308,13 +292,20 @@ def test_more_memory_than_there_is(monkeypatch):
 def test_the_memory_that_is_needed_is_about_that_used():
     import tracemalloc
 
-    for P, keep, cross in ((1, False, False), (6, True, False), (4, False, True)):
-        net = NET.replace(depth=12, branch_scale=0.3, width=50)
+    small = NET.replace(depth=12, branch_scale=0.3, width=50)
+    deep = network(40, "erf", 1.0, width=200, branch_scale=0.2)
+    for net, P, keep, cross, reduced in (
+        (small, 1, False, False, None),
+        (small, 6, True, False, None),
+        (small, 4, False, True, None),
+        (deep, 1, False, False, "control_variate"),
+    ):
         K0 = np.eye(P) + 0.1
-        run = plan.checked_run(net, K0, None, 2000, 0, "kernel", keep, cross)
-        simulate(net, K0, samples=20)
+        run = plan.checked_run(net, K0, None, 2000, 0, "kernel", keep, cross, reduced)
+        options = {"keep": keep, "cross_inputs": cross, "variance_reduction": reduced}
+        simulate(net, K0, samples=20, **options)
         tracemalloc.start()
-        simulate(net, K0, samples=2000, keep=keep, cross_inputs=cross)
+        simulate(net, K0, samples=2000, **options)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 0.4 < plan.memory_needed(run, 1) / peak < 2.5
@@ -338,34 +329,3 @@ def test_outputs_that_vanish_have_no_kurtosis():
     np.testing.assert_array_equal(e.output_kurtosis, [0, 0])
     np.testing.assert_array_equal(e.output_kurtosis_error, [0, 0])
     assert not e.mean[-1].any() and e.mean[-2].all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"network": 3}, "network must be a ResidualNetwork"),
-        ({"network": NET.replace(skip_scale=[[0.1], [0.2]])}, "skip_scale must be one number"),
-        ({"network": NET.replace(branch_scale=[[0.1]])}, "branch_scale must be one number"),
-        ({"K0": None}, "K0 or X must be given, got neither"),
-        ({"X": np.eye(2)}, "K0 or X must be given, got both"),
-        ({"K0": -0.1}, "K0 must be a variance >= 0"),
-        ({"K0": [0.1, 0.2]}, "K0 must be a variance or a matrix"),
-        ({"K0": [[1.0, 2.0], [2.0, 1.0]]}, "K0 must be positive semidefinite"),
-        ({"K0": None, "X": [1.0, 2.0]}, "X must have shape"),
-        ({"K0": None, "X": [[1.0, np.nan]]}, "X must be finite"),
-        ({"samples": 19}, "samples must be an integer >= 20 for standard errors, got 19"),
-        ({"samples": 0}, "samples must be an integer"),
-        ({"samples": 1e3}, "samples must be an integer"),
-        ({"seed": -1}, "seed must be an integer >= 0"),
-        ({"seed": None}, "seed must be an integer >= 0"),
-        ({"method": "jax"}, "method must be one of kernel, weights"),
-        ({"chunk": 0}, "chunk must be an integer >= 1"),
-        ({"directory": __file__}, "directory must be a folder"),
-    ],
-    ids=str,
-)
-def test_bad_arguments(changes, message):
-    arguments = {"network": NET, "K0": 0.4, "samples": 20} | changes
-    with pytest.raises((ValueError, TypeError), match=message) as caught:
-        simulate(arguments.pop("network"), **arguments)
-    assert "\n" not in str(caught.value)

@@ -101,7 +101,9 @@ def _of_powers(
     psi: Function, one: int, other: int, a: np.ndarray, b: np.ndarray, t: np.ndarray
 ) -> np.ndarray:
     """⟨ψⁿ(x)ψᵐ(y)⟩."""
-    return _table_of_powers(psi, one, other)(a, b, t, SETTINGS.pair_correlators / 10, kinds=1)[0].value
+    return _table_of_powers(psi, one, other)(a, b, t, SETTINGS.pair_correlators / 10, kinds=1)[
+        0
+    ].value
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,6 @@ from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.comparison.measured import extrapolation_weights
 from fieldtheory.montecarlo.perturbation import simulate_response
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.numerics import result as numbers
-from fieldtheory.numerics.fields import FIELDS, Field
 from tests.examples import K0_PAIR, network
 from tests.montecarlo.statistics_of_draws import mistaken
 
@@ -361,42 +359,21 @@ class TestWidth:
 class TestNextOrders:
     """Rows of the table that correct a field are compared without another line."""
 
-    @pytest.fixture
-    def shifted(self, monkeypatch):
-        row = Field(
-            name="shift",
-            symbol=r"\langle C^{(l)} \rangle - C_*^{(l)}",
-            long_name="mean shift",
-            dims=("layer",),
-            inputs="one",
-            batches=False,
-            order=1,
-            corrects="residual_kernels",
-        )
-        monkeypatch.setitem(FIELDS, row.name, row)
-
-        @numbers.field
-        def shift(solution):
-            # γ = 0 and one hidden layer: the output sees a N M''(C) Var C / 2 and nothing else.
-            K = solution.residual_kernels[1]
-            second = float(mp.diff(lambda k: 2 / mp.pi * mp.atan2(2 * k, mp.sqrt(1 + 4 * k)), K, 2))
-            weight = solution.network.weight_variance
-            return np.array([0, 0, weight * second * solution.G11[1, 1] / 2])
-
-        shift.__set_name__(ft.Solution, row.name)
-        monkeypatch.setattr(ft.Solution, row.name, shift, raising=False)
-
-    def test_the_next_order_is_a_column_and_a_coefficient(self, shifted, shallow):
+    def test_the_next_order_is_a_column_and_a_coefficient(self, shallow):
         net, pair = shallow
         solution = ft.solve(net, 2.0)
         found = compare(solution, pair)
-        (row,) = [row for row in found.summary if row["quantity"] == "shift"]
-        assert (row["order"], row["theory"]) == ("1/N", solution.shift[2])
+        # γ = 0 and one hidden layer: the output sees a N M''(C) Var C / 2 and nothing else.
+        K, weight = solution.residual_kernels[1], net.readout_weight_variance
+        second = float(mp.diff(lambda k: 2 / mp.pi * mp.atan2(2 * k, mp.sqrt(1 + 4 * k)), K, 2))
+        shift = np.array([0, 0, weight * second * solution.G11[1, 1] / 2])
+        (row,) = [row for row in found.summary if row["quantity"] == "mean_shift"]
+        assert row["order"] == "1/N" and row["theory"] == pytest.approx(shift[2], rel=1e-9)
         first = 2 * (pair[0].mean - pair[1].mean)[2]
         assert row["simulation"] == pytest.approx(first, rel=1e-12)
         kernels = found.at_width[0]
         np.testing.assert_allclose(
-            kernels.with_next[1], (solution.residual_kernels + solution.shift)[1:], rtol=1e-14
+            kernels.with_next[1], (solution.residual_kernels + shift)[1:], rtol=1e-14
         )
         leading, rest = kernels.deviation[1], kernels.next_order(1)["deviation"][1]
         assert abs(leading) > 0.01 and abs(rest) < abs(leading) / 2

@@ -89,27 +89,3 @@ def test_many_inputs_take_little_memory(monkeypatch):
     with pytest.raises(ValueError, match=r"ft\.covariance_with\(\.\.\., samples=10000\)"):
         ft.covariance_with(s, np.eye(12))
     assert ft.covariance_with(s, np.eye(12), samples=40).values.shape == (5, 12, 12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"U": np.eye(2)}, ValueError, r"U must have shape \(3, 3\), got \(2, 2\)"),
-        ({"U": [[np.nan] * 3] * 3}, ValueError, "U must be finite"),
-        ({"layer": 5}, ValueError, "layer must be an integer from -5 to 4, got 5"),
-        ({"layer": 1.5}, ValueError, "layer must be an integer from -5 to 4, got 1.5"),
-        ({"samples": 5}, ValueError, "samples must be an integer >= 20, got 5"),
-        ({"samples": 1e4}, TypeError, "samples must be an integer >= 20"),
-        ({"seed": -1}, ValueError, "seed must be an integer >= 0"),
-        ({"solution": 3}, TypeError, "solution must be a Solution, got 3"),
-    ],
-)
-def test_refusals(solution, arguments, error, message):
-    with pytest.raises(error, match=message):
-        ft.covariance_with(**({"solution": solution, "U": U} | arguments))
-
-
-@pytest.mark.parametrize("K0", [0.3, [0.3, 0.4], [np.eye(2), np.eye(2)]])
-def test_one_network_and_a_matrix(K0):
-    with pytest.raises(ValueError, match="solution must be of one network and a kernel"):
-        ft.covariance_with(ft.solve(ft.ResidualNetwork(depth=2), K0), np.eye(2))

@@ -45,15 +45,6 @@ def test_a_large_mean_costs_no_digits_of_the_covariance(offset, scale):
     assert np.abs(naive / scale**2 - samples.var(axis=0) / scale**2).max() > 1e-3
 
 
-def test_merging_is_associative_and_commutative():
-    a, b, c = (moments_of(draws(n, seed=n)) for n in (7, 1, 50))
-    ways = [merge(merge(a, b), c), merge(a, merge(b, c)), merge(merge(c, a), b)]
-    for way in ways[1:]:
-        assert way.count == ways[0].count
-        np.testing.assert_allclose(way.mean, ways[0].mean, rtol=1e-14)
-        np.testing.assert_allclose(way.comoment, ways[0].comoment, rtol=1e-13)
-
-
 def test_a_part_that_is_removed_was_never_there():
     samples = draws(60)
     total, part = moments_of(samples), moments_of(samples[20:45])
