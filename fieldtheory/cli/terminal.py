@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import io
 import json
 import sys
 import textwrap
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from typer.core import TyperGroup
 
+# What a terminal of few signs shows in place of mathematical ones.
+_NEAREST = {
+    **{"−": "-", "–": "-", "—": "-", "×": "x", "·": "*", "√": "sqrt ", "∂": "d", "∞": "infinity"},
+    **{"⟨": "<", "⟩": ">", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "±": "+-", "→": "->"},
+    **{"′": "'", "″": "''", "…": "...", "Σ": "sum", "Δ": "Delta ", "∫": "int"},
+}
 # How a table is printed.
 Format = Literal["table", "csv", "json"]
 
@@ -60,10 +68,32 @@ def echo(text: object, err: bool = False) -> None:
 
 
 def write_anywhere() -> None:
-    """Let stdout and stderr of any encoding take every text, with ? for signs that it lacks."""
+    """Let stdout and stderr of any encoding take every text; see `_replaced`."""
+    codecs.register_error("fieldtheory", _replaced)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="fieldtheory")
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Signs that an encoding lacks: Greek letters by their names, others by what is nearest."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_ascii, error.object[error.start : error.end])), error.end
+
+
+def _ascii(sign: str) -> str:
+    name = unicodedata.name(sign, "")
+    if name.startswith("GREEK SMALL LETTER "):
+        return name.removeprefix("GREEK SMALL LETTER ").partition(" ")[0].lower()
+    if name.startswith("GREEK CAPITAL LETTER "):
+        return name.removeprefix("GREEK CAPITAL LETTER ").partition(" ")[0].capitalize()
+    if sign in _NEAREST:
+        return _NEAREST[sign]
+    if name.startswith("BOX DRAWINGS"):
+        return "-" if "HORIZONTAL" in name.split() else "|" if "VERTICAL" in name.split() else "+"
+    plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+    return f"^{plain}" if "SUPERSCRIPT" in name and plain else plain or "?"
 
 
 def _similar_option(error: Any) -> str:

@@ -162,10 +162,10 @@ class TestProcess:
         assert done.returncode == 0, done.stderr
 
     def test_bad_input(self):
-        done = self.shell("fieldtheory solve --rho 0 --gamma 1")
+        done = self.shell("PYTHONIOENCODING=ascii fieldtheory solve --rho 0 --gamma 1", "ascii")
         assert done.returncode == 2
         assert done.stdout == ""
-        assert done.stderr == "error: no such option --rho: did you mean --branch-scale (ρ)?\n"
+        assert done.stderr == "error: no such option --rho: did you mean --branch-scale (rho)?\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
@@ -188,11 +188,9 @@ def test_any_encoding_takes_the_output(encoding, monkeypatch):
     for command in ("--help", "solve --help", "solve", "solve -L 1 -f json", "derive -L 1"):
         code, printed, said = shown(command)
         assert (code, said) == (0, ""), command
-        assert ("φ = erf".encode(encoding, "replace").decode(encoding) in printed) == (
-            command == "solve"
-        )
+        assert "\ufffd" not in printed and ("phi = erf" in printed) == (command == "solve")
     code, _, said = shown("solve --rho 1")
-    assert code == 2 and "--branch-scale (" in said
+    assert code == 2 and "--branch-scale (rho)" in said
 
 
 def test_a_package_that_wrote_over_this_one_is_named(monkeypatch):
