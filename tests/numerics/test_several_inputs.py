@@ -26,7 +26,6 @@ from tests.numerics.pair_examples import (
 from tests.tables import slow
 
 ZERO, BIASES = np.diag([0.0, 0.3]), (0.0, 0.07)
-FIELDS = ["G11", "kernel_variance", "mean_shift", "four_point", "output_kurtosis"]
 
 
 @pytest.mark.parametrize(
@@ -142,16 +141,6 @@ def test_covariances_are_positive_semidefinite(root, gamma, name):
     G11 = of_pairs(ft.solve(network(name, gamma, 2), X @ X.T).G11)
     np.testing.assert_allclose(G11, G11.T, rtol=0, atol=1e-13 * np.abs(G11).max())
     assert np.linalg.eigvalsh(G11).min() > -1e-9 * np.abs(G11).max()
-
-
-@pytest.mark.parametrize("name", FIELDS)
-@pytest.mark.parametrize("batch", ["scales", "kernels"])
-def test_batches_are_refused(name, batch):
-    scales = [[0.3], [0.4]] if batch == "scales" else 0.3
-    net = ft.ResidualNetwork(depth=2, branch_scale=scales)
-    K0 = TWO if batch == "scales" else np.stack([TWO, TWO])
-    with pytest.raises(ValueError, match=f"{name} needs one "):
-        getattr(ft.solve(net, K0), name)
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])

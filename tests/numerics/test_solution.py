@@ -136,16 +136,17 @@ def test_without_branches_nothing_moves():
     assert np.any(tiny.response != 1)
 
 
-def test_batch_of_scales():
-    scales = np.array([0.1, 0.5, 1.0])
-    batch = ft.solve(network(3, branch_scale=scales[:, None]), K0)
-    assert batch.kernels.shape == (3, 5)
-    assert (batch.response.shape, batch.output_response.shape) == ((3, 4), (3,))
+@pytest.mark.parametrize("name", ["branch_scale", "skip_scale"])
+def test_batch_of_scales(name):
+    scales, net = np.array([0.0, 0.1, 0.7, 1.0]), network(3)
+    batch = ft.solve(net.replace(**{name: scales[:, None]}), K0)
+    assert batch.kernels.shape == (4, 5)
+    assert (batch.response.shape, batch.output_response.shape) == ((4, 4), (4,))
     np.testing.assert_array_equal(batch.output_kernel, batch.kernels[:, -1])
     for index, scale in enumerate(scales):
-        single = ft.solve(network(3, branch_scale=scale), K0)
-        for name in ("kernels", "residual_kernels", "response", "residual_response"):
-            np.testing.assert_array_equal(getattr(batch, name)[index], getattr(single, name))
+        single = ft.solve(net.replace(**{name: scale}), K0)
+        for field in ("kernels", "residual_kernels", "response", "residual_response"):
+            np.testing.assert_array_equal(getattr(batch, field)[index], getattr(single, field))
         assert batch.output_response[index] == single.output_response
 
 
@@ -157,15 +158,6 @@ def test_batch_of_variances_and_of_layer_scales():
         single = ft.solve(network(3, branch_scale=scales[i, 0]), variances[j])
         np.testing.assert_allclose(batch.kernels[i, j], single.kernels, rtol=1e-15)
         np.testing.assert_allclose(batch.output_response[i, j], single.output_response, rtol=1e-15)
-
-
-def test_batch_of_skip_scales():
-    gammas = np.array([0.0, 0.7, 1.0])
-    batch = ft.solve(network(3, gamma=gammas[:, None]), K0)
-    for index, gamma in enumerate(gammas):
-        single = ft.solve(network(3, gamma=gamma), K0)
-        np.testing.assert_array_equal(batch.kernels[index], single.kernels)
-        np.testing.assert_array_equal(batch.response[index], single.response)
 
 
 def test_batch_of_matrices():
@@ -293,30 +285,9 @@ def test_an_order_of_numpy():
     assert ft.solve(network(2), K0, order=np.int64(2)).mean_shift_2.shape == (4,)
 
 
-def test_full_response_needs_a_matrix():
-    with pytest.raises(
-        ValueError, match=r"full_response is for several inputs, got K0 of shape \(\)"
-    ):
-        _ = ft.solve(network(2), K0).full_response
-
-
 def test_response_to_a_variance_diverges_at_a_kink():
     with pytest.raises(ValueError, match="K0 must have positive variances: .* of relu diverges"):
         _ = ft.solve(network(2, "relu"), [[1.0, 0.0], [0.0, 0.0]]).full_response
-
-
-@pytest.mark.parametrize("name", ["mean_shift_2", "variance_2", "third_cumulant"])
-def test_second_order_is_for_one_input(name):
-    with pytest.raises(ValueError, match=rf"{name} is for one input, got K0 of shape \(2, 2\)"):
-        getattr(ft.solve(network(2), K0_PAIR, order=2), name)
-
-
-@pytest.mark.parametrize("name", ["G11", "G12"])
-def test_propagators_need_one_network(name):
-    with pytest.raises(ValueError, match=f"{name} needs one network, got scales with batch axes"):
-        getattr(ft.solve(network(2, branch_scale=[[0.1], [0.2]]), K0), name)
-    with pytest.raises(ValueError, match=rf"{name} needs one kernel, got shape \(2,\)"):
-        getattr(ft.solve(network(2), [0.1, 0.2]), name)
 
 
 @pytest.mark.parametrize(

@@ -211,21 +211,14 @@ def at_first_order(
     return result
 
 
-def squares_of_layers(network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None) -> np.ndarray:
-    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ of all layers, shape (L + 1, L + 1).
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K, C : ndarray, shape (L + 1,)
-        Variances of the signals, and what each layer adds to them.
+def squares_of_layers(neurons: Neurons) -> np.ndarray:
+    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ of all layers, shape (L + 1, L + 1), of neurons with the weights 1.
 
     Raises
     ------
     QuadratureError
         If an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of φ².
     """
-    neurons = Neurons.of(network, np.ones(len(K)), K, C)
     with np.errstate(all="ignore"):
         spectrum = neurons.spectrum(0)
         layers = list(neurons.resolved(spectrum, False, 0))

@@ -71,8 +71,9 @@ def connected_squares(
     """
     averages = network_functions(network)
     if not is_closed(averages.averages.connected):
-        series = _by_series(Neurons.of(network, np.ones(len(K)), K, C))
-        return squares_of_layers(network, K, C) if series is None else series
+        neurons = Neurons.of(network, np.ones(len(K)), K, C)
+        series = _by_series(neurons)
+        return squares_of_layers(neurons) if series is None else series
     covariance = signal_covariance(network, K)
     # Signals that vanish do not fluctuate.
     (alive,) = np.nonzero(K > 0)
