@@ -34,23 +34,19 @@ class _OfNetwork:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
         parameters = super().get_params(deep=False)  # type: ignore[misc]
-        if deep and isinstance(self.network, LayeredNetwork | None):
-            network = _network_of(self.network)
-            parameters |= {f"{_NESTED}{f.name}": getattr(network, f.name) for f in fields(network)}
+        if deep and isinstance(self.network, LayeredNetwork):
+            parameters |= _nested(self.network)
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by the names that `get_params` gives them; ValueError for others."""
-        nested = {name: value for name, value in parameters.items() if "__" in name}
-        super().set_params(  # type: ignore[misc]
-            **{name: value for name, value in parameters.items() if name not in nested}
-        )
+        own = {name: value for name, value in parameters.items() if "__" not in name}
+        super().set_params(**own)  # type: ignore[misc]
         changes = {}
-        for name, value in nested.items():
-            owner, _, parameter = name.partition("__")
-            if owner != "network":
+        for name in parameters.keys() - own:
+            if not name.startswith(_NESTED):
                 raise ValueError(f"unknown parameter {name!r}: nested are network__... alone")
-            changes[parameter] = value
+            changes[name.removeprefix(_NESTED)] = parameters[name]
         if changes:
             current = _network_of(self.network)
             try:
@@ -167,10 +163,8 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         try:
             y = np.asarray(y, dtype=float)
-        except ValueError:
-            raise ValueError(
-                f"y must be numbers, got {y[0]!r}; NetworkGPClassifier takes labels"
-            ) from None
+        except ValueError as error:
+            raise ValueError(f"y must be numbers: {error}; see NetworkGPClassifier") from None
         self._centre, self._scale = np.zeros(y.shape[1:]), np.ones(y.shape[1:])
         if self.normalize_y:
             self._centre, deviation = y.mean(axis=0), y.std(axis=0)
@@ -309,9 +303,8 @@ class NetworkGPClassifier(ClassifierMixin, _NetworkEstimator):
 class NetworkKernel(_OfNetwork, Kernel):
     """The kernel of an infinitely wide network as a kernel object of scikit-learn.
 
-    For its ``GaussianProcessRegressor``, ``GaussianProcessClassifier`` and the algebra of kernels.
-    Their hyperparameters, found by the evidence and its gradient, are logarithms of parameters of
-    the network.
+    For its ``GaussianProcessRegressor``, ``GaussianProcessClassifier`` and the algebra of kernels;
+    the hyperparameters that they find are logarithms of parameters of the network.
 
     Parameters
     ----------
@@ -322,7 +315,7 @@ class NetworkKernel(_OfNetwork, Kernel):
         The parameters to optimise, positive numbers of the network; if left out those of
         ``weight_variance``, ``bias_variance`` and ``branch_scale`` that are. Empty for none.
     limits : pair of float
-        Lower and upper bound of every one of them.
+        Bounds of each.
 
     Examples
     --------
@@ -347,13 +340,16 @@ class NetworkKernel(_OfNetwork, Kernel):
         self.free = free
         self.limits = limits
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Those of the network used if ``network`` is None too, since `theta` is made of them."""
+        return super().get_params(deep) | (_nested(_network_of(self.network)) if deep else {})
+
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """One for every free parameter, by its name in `get_params`."""
         network = _network_of(self.network)
-        names = self.free
-        if names is None:
-            names = [name for name in _USUAL if _is_positive(getattr(network, name, None))]
+        usual = [name for name in _USUAL if _is_positive(getattr(network, name, None))]
+        names = usual if self.free is None else self.free
         for name in names:
             if not _is_positive(value := getattr(network, name, None)):
                 raise ValueError(
@@ -383,13 +379,17 @@ class NetworkKernel(_OfNetwork, Kernel):
         return _kernel(self.network, self.quantity).diagonal(X)
 
     def is_stationary(self) -> bool:
-        """Networks see more than differences of inputs."""
+        """False: networks see more than differences of inputs."""
         return False
 
     def __repr__(self) -> str:
         net = _network_of(self.network)
         values = ", ".join(f"{name}={value:.3g}" for name, value in self._free.items())
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
+
+
+def _nested(network: LayeredNetwork) -> dict[str, Any]:
+    return {f"{_NESTED}{f.name}": getattr(network, f.name) for f in fields(network)}
 
 
 def _network_of(network: Any) -> LayeredNetwork:

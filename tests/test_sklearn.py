@@ -151,7 +151,7 @@ def test_bad_input():
     ):
         with pytest.raises(error, match=words):
             NetworkGPRegressor(**change).fit(X, y)
-    with pytest.raises(ValueError, match="y must be numbers, got .*'a'.*; NetworkGPClassifier"):
+    with pytest.raises(ValueError, match="y must be numbers: .*'a'.*; see NetworkGPClassifier"):
         NetworkGPRegressor().fit(X, ["a", "b"])
     with pytest.raises(ValueError, match="at least two classes, got one class"):
         NetworkGPClassifier().fit(X, ["a", "a"])
