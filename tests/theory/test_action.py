@@ -12,11 +12,10 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.evaluation import symbol_values
-from tests.examples import K0_PAIR, block, derivation, network, oracle
+from tests.examples import derivation, network, oracle
 from tests.expanding import expand_averages
 from tests.oracles import action as oracle_action
 from tests.oracles import exact, recursion
@@ -124,19 +123,6 @@ def test_third_derivatives_are_derivatives_of_the_hessian():
         assert equal(vertex, hessian.S22[m, k].rewrite(GaussianAverage).diff(C[j]))
 
 
-def test_third_derivative_is_the_curvature_of_the_kernel():
-    """N a_m M''(K) A² A² for erf, where M'' comes from the closed form of one variable."""
-    th, net = derivation(2, activation="erf"), network(2)
-    action, K0 = th.network_action, 0.4
-    values = symbol_values(net, K0)
-    C, K = recursion.kernels(oracle(net), K0, lambda *k: float(exact.erf_average(*k)))
-    arguments = [*values, *action.kernels]
-    vertex = lambdify(arguments, action.derivative((3,), (0, 1)))(*values.values(), *C)
-    A, a = recursion.skip_matrix(oracle(net)), recursion.weight_terms(oracle(net))
-    expected = net.width * a[3] * layer_functions(net.activation).curvature(K[2])
-    assert vertex == pytest.approx(expected * A[2, 0] ** 2 * A[2, 1] ** 2, rel=1e-12)
-
-
 def test_third_cumulant():
     action = family_action(ft.ResidualNetwork, 1)
     h, K = sym.signal(0), sym.kernel(0)
@@ -177,14 +163,3 @@ def test_derivatives_are_those_of_the_action_integrated_numerically():
     blocks = {name: evaluated(name) / net.width for name in ("S11", "S12", "S21", "S22")}
     dense = np.block([[blocks["S11"], blocks["S12"]], [blocks["S21"], blocks["S22"]]])
     np.testing.assert_allclose(H, dense, rtol=0, atol=2e-9)
-
-
-def test_two_equal_inputs_have_the_fields_of_one():
-    """Where both inputs coincide, moving all three entries together is moving the variance."""
-    net, K0 = network(1), 0.4
-    pair = block("S21", 1, 2)(net, np.full((2, 2), K0) * [[1, 1 - 1e-9], [1 - 1e-9, 1]])
-    single = block("S21", 1)(net, K0)
-    rows = pair.reshape(3, 3, 3, 3).sum(axis=3)
-    for entry in range(3):
-        np.testing.assert_allclose(rows[:, entry], single, rtol=1e-6, atol=1e-6)
-    assert not np.allclose(pair, block("S21", 1, 2)(net, K0_PAIR))

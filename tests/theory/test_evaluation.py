@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.theory import notation as sym
-from tests.examples import K0_PAIR, K0_TRIPLE, PHI, block, derivation, network, oracle
+from tests.examples import K0_PAIR, PHI, block, network, oracle
 from tests.oracles import exact, hessian, recursion
 from tests.tables import crossed, slow
 
@@ -17,6 +17,8 @@ gammas = pytest.mark.parametrize("gamma", GAMMAS)
 of_networks = pytest.mark.parametrize(
     ("depth", "gamma", "activation"),
     crossed([2, 1, 3], GAMMAS, ["erf", "relu"])
+    # No closed form.
+    + [(2, "0.7", "tanh")]
     + [slow(4, gamma, activation) for gamma in GAMMAS for activation in ("erf", "relu")],
 )
 activations = pytest.mark.parametrize("activation", ["erf", "relu"])
@@ -70,14 +72,6 @@ def test_named_activation(depth, gamma, activation):
     close(G12 @ S22 @ G12.T, solution.G11)
 
 
-def test_activation_without_closed_form():
-    net = network(2, "tanh")
-    G12 = -np.linalg.inv(block("S21", 2)(net, K0))
-    solution = ft.solve(net, K0)
-    close(G12, solution.G12)
-    close(G12 @ block("S22", 2)(net, K0) @ G12.T, solution.G11)
-
-
 def full_matrix(solution):
     """Σ_m A²_lm Δ12^m0 of a pair from `full_response`: rows and columns (11), (12), (22)."""
     full, rows = solution.full_response, []
@@ -121,15 +115,6 @@ def test_lambdified_response_of_two_inputs_is_the_inverse():
     close(block("G12", 1, 2)(net, K0_PAIR), -np.linalg.inv(block("S21", 1, 2)(net, K0_PAIR)))
 
 
-def test_exchanging_the_inputs_exchanges_the_fields():
-    net = network(2)
-    order = [3 * l + entry for l in range(4) for entry in (2, 1, 0)]
-    original = block("S21", 2, 2)(net, K0_PAIR)
-    exchanged = block("S21", 2, 2)(net, K0_PAIR[::-1, ::-1])
-    close(exchanged[np.ix_(order, order)], original)
-    assert not np.allclose(exchanged, original)
-
-
 @activations
 @gammas
 def test_blocks_against_the_oracle(activation, gamma):
@@ -168,46 +153,6 @@ def test_values_of_the_symbols():
     assert values[sym.data_kernel((0, 1), 2)] == 0.15
     assert values[sym.INPUT_WIDTH] == 1.0
     assert symbol_values(net, K0_PAIR, 2, "F25")[sym.INPUT_WIDTH] == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"depth": 3}, "network must have the depth 2 of the derivation, got 3"),
-        (
-            {"activation": "relu"},
-            "network must have the activation erf of the derivation, got relu",
-        ),
-        ({"branch_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
-        ({"skip_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
-    ],
-)
-def test_networks_that_do_not_fit(change, message):
-    net = ft.ResidualNetwork(depth=2).replace(**change)
-    with pytest.raises(ValueError, match=message):
-        block("S21", 2, 1, "erf")(net, K0)
-
-
-@pytest.mark.parametrize(
-    "inputs, kernel, message",
-    [
-        (1, K0_PAIR, r"K0 must have shape \(1, 1\), got \(2, 2\)"),
-        (2, K0, r"K0 must have shape \(2, 2\), got \(\)"),
-        (2, K0_TRIPLE, r"K0 must have shape \(2, 2\), got \(3, 3\)"),
-        (1, [0.1, 0.2], r"K0 must have shape \(1, 1\), got \(2,\)"),
-        (1, -0.1, "K0 must be a variance >= 0, got -0.1"),
-        (1, np.nan, "K0 must be finite, got nan"),
-    ],
-)
-def test_kernels_that_do_not_fit(inputs, kernel, message):
-    with pytest.raises(ValueError, match=message):
-        block("S21", 2, inputs)(network(2), kernel)
-
-
-@pytest.mark.parametrize("method", ["block", "lambdify"])
-def test_unknown_block(method):
-    with pytest.raises(ValueError, match="must be one of S11, S12, .*, G22, got 'S33'"):
-        getattr(derivation(1), method)("S33")
 
 
 def test_kernel_may_be_a_matrix_of_one_input():

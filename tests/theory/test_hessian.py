@@ -111,18 +111,3 @@ def test_covariance_responds_by_the_second_derivatives_of_its_average():
     ]
     for column, integrand in enumerate(expected):
         assert expand_averages(S21[4, column] - a * GaussianAverage(integrand, (x, y), K)) == 0
-
-
-def test_variances_of_a_pair_have_the_blocks_of_one_input():
-    """The (11) fields of two inputs, renamed, are the fields of one."""
-    pair, single = derivation(2, 2), derivation(2)
-    names = {sym.kernel(l, (0, 0), 2): sym.kernel(l) for l in range(4)}
-    names |= {sym.signal(l, 0, 2): sym.signal(l) for l in range(3)}
-    rows = list(range(0, 12, 3))
-    for name in ("S11", "S21", "S22"):
-        part = pair.block(name).extract(rows, rows).xreplace(names)
-        assert expand_averages_of(part - single.block(name)).is_zero_matrix
-
-
-def expand_averages_of(matrix):
-    return matrix.applyfunc(lambda e: expand_averages(e.rewrite(GaussianAverage)))

@@ -77,29 +77,6 @@ def test_moments_of_pairs_and_neurons_are_those_of_drawn_diffusions(D):
             assert abs(z) < 4, moment
 
 
-def test_one_neuron_alone_is_a_scalar_equation():
-    """D = 1: q = x², so that both ways to write a moment agree."""
-    grams = {gram(0, 0): 0.49}
-    found = moments_at(neuron_moments(), 0.8, 0.9, 1.2, 0.5, 1, (0.7,), grams)
-    y, q = displacement(0), gram(0, 0)
-    assert found[q] == pytest.approx(0.49 + 1.4 * found[y] + found[y**2], rel=1e-12)
-    assert found[q**2] == pytest.approx(
-        sum(c * 0.7 ** (4 - n) * found.get(y**n, 1.0) for n, c in enumerate((1, 4, 6, 4, 1))),
-        rel=1e-12,
-    )
-
-
-def test_what_is_centred_stays_so_and_identical_inputs_agree():
-    system = exact_moment_system((gram(0, 1) ** 2, displacement(0) * displacement(1)), 2)
-    grams = {gram(0, 0): 1.3, gram(0, 1): 1.3, gram(1, 1): 1.3}
-    found = moments_at(system, 0.7, 0.8, 1.2, 0.4, 5, (), grams)
-    assert found[gram(0, 1) ** 2] == pytest.approx(found[gram(0, 0) * gram(1, 1)], rel=1e-12)
-    neuron = moments_at(neuron_moments(), 0.7, 0.8, 1.2, 0.4, 5, (1.0,), grams)
-    assert neuron[displacement(0)] == 0 and neuron[displacement(0) ** 2] == pytest.approx(
-        found[displacement(0) * displacement(1)], rel=1e-12
-    )
-
-
 def test_the_mean_is_the_closed_form_at_every_width():
     rate = SLOPES[0] ** 2 * sym.WEIGHT**2
     ratio = sym.BIAS**2 / sym.WEIGHT**2
