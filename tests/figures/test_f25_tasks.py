@@ -116,19 +116,6 @@ class TestFig6:
         assert (np.diff(scaling[np.argsort(overlap)]) > 0).all()
         assert scaling.min() > 2 * fig6.matrices[1][0, 0]
 
-    def test_opposite_samples_are_the_limit_of_nearly_opposite_ones(self, fig6):
-        r = -0.05 * (1 - 1e-7)
-        nearly = ft.optimal_scaling(NET, [[0.05, r], [r, 0.05]])[0, 1]
-        np.testing.assert_allclose(fig6.matrices[0][0, 4], nearly, rtol=1e-6)
-        values = fig6.matrices[0]
-        assert values.min() == pytest.approx(values[0, 0], rel=1e-13) and values[0, 0] < nearly
-
-    def test_opposite_samples_without_biases_have_none(self):
-        with pytest.warns(UserWarning, match="2 of 6 pairs of inputs without ρ"):
-            found = f25.fig6(count=4, network=NET.replace(bias_variance=0.0)).matrices[0]
-        np.testing.assert_array_equal(np.argwhere(np.isnan(found)).sum(axis=1) % 2, 0)
-        assert np.isnan(found).sum() == 4
-
     def test_samples_of_the_caption(self):
         K0 = scaled_kernel(equal_angles().samples, 0.05)
         found = ft.optimal_scaling(ft.ResidualNetwork(depth=200), K0[:2, :2])
@@ -163,10 +150,3 @@ class TestFig9:
         same = labels[:, None] == labels
         off = ~np.eye(100, dtype=bool)
         assert matrix[same & off].mean() > 1.3 * matrix[~same].mean()
-
-
-class TestScaledKernel:
-    def test_is_the_correlation_of_the_samples(self, planes):
-        np.testing.assert_allclose(
-            scaled_kernel(planes.samples, 0.05), 0.05 * correlations(planes.samples), rtol=1e-13
-        )

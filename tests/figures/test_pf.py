@@ -64,19 +64,6 @@ def test_neurons_of_a_network_are_draws():
     assert stats.ks_2samp(many[:, 0], one[:, 0]).pvalue > 1e-3
 
 
-def test_an_interrupted_figure_goes_on(tmp_path, monkeypatch):
-    arguments = {"depth": 3, "width": 20, "samples": 60, "directory": tmp_path}
-    found = pf.fig4(points=4, **arguments)
-    assert len(list(tmp_path.glob("*.npz"))) >= 4
-
-    def never(*_):
-        raise AssertionError("finished parts are not drawn again")
-
-    monkeypatch.setattr(pf_edge, "_drawn", never)
-    again = pf.fig4(points=4, **arguments)
-    np.testing.assert_allclose(again.simulated, found.simulated, rtol=1e-12, atol=1e-14)
-
-
 def test_network_and_diffusion_have_one_law():
     found = pf.fig2(depth=40, width=20, samples=500)
     growth = np.e - 1

@@ -108,7 +108,7 @@ def test_flow_of_pairs(activation, case):
     moments = getattr(oracle, activation)
     v = oracle.rates(moments, 2.0, bias)
     limit = ft.depth_limit(network(activation, bias=bias), matrix(*pair))
-    expected = oracle.flow(v, oracle.start(*pair), 1.0, steps=400, power=4)
+    expected = oracle.flow(v, oracle.start(*pair), 1.0, power=4)
     size = np.sqrt(expected[0] * expected[1])
     np.testing.assert_allclose(end_of(limit) / size, np.array(expected) / size, atol=2e-11)
     out = as_state(limit.output_kernel, limit.output_tangent_kernel)
@@ -217,7 +217,7 @@ def test_decreasing_scales_layer_by_layer(activation, last):
     # An Euler step s adds −(s²/2) (Dv) v to the flow: the tail adds as much with s² = Σ λ⁴.
     fourth = float(oracle.decreasing_square_tail(last))
     step = math.sqrt(fourth)
-    stepped = oracle.flow(v, oracle.layers(v, state, [step]), -step, steps=1)
+    stepped = oracle.flow(v, oracle.layers(v, state, [step]), -step)
     expected = np.array(oracle.flow(v, stepped, remaining))
     limit = ft.depth_limit(network(activation, "decreasing"), matrix(*PAIR))
     np.testing.assert_allclose(end_of(limit), expected, rtol=1e-10)

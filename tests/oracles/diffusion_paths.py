@@ -31,6 +31,20 @@ def gaussian(weight_covariance, bias_covariance):
 
 def network(phi, psi, start, depth, horizon, draw, samples, seed, drift=(0.0, 0.0)):
     """x_{l+1} = x_l + φ(W ψ(x_l) + b); drift are the means of W and b per unit of time."""
+    return _path(lambda u, features: phi(u), psi, start, depth, horizon, draw, samples, seed, drift)
+
+
+def diffusion(slope, curvature, variance, psi, start, depth, horizon, *rest):
+    """Euler's steps of dx = φ'(0) (dW ψ + db) + φ''(0)/2 Var dt; variance(ψ) of ε^W ψ + ε^b."""
+    half = curvature / 2 * horizon / depth
+
+    def step(u, features):
+        return slope * u + half * variance(features)
+
+    return _path(step, psi, start, depth, horizon, *rest)
+
+
+def _path(added, psi, start, depth, horizon, draw, samples, seed, drift=(0.0, 0.0)):
     rng = np.random.default_rng(seed)
     step = horizon / depth
     x = np.tile(np.asarray(start, float), (samples, 1, 1))
@@ -39,22 +53,8 @@ def network(phi, psi, start, depth, horizon, draw, samples, seed, drift=(0.0, 0.
         W, b = (
             step**0.5 * e + step * mean for e, mean in zip(draw(rng, samples), drift, strict=True)
         )
-        u = np.einsum("nde,npe->npd", W, psi(x)) + b[:, None]
-        x = x + phi(u)
-        path.append(x)
-    return np.stack(path, axis=1)
-
-
-def diffusion(slope, curvature, variance, psi, start, depth, horizon, draw, samples, seed):
-    """Euler's steps of dx = φ'(0) (dW ψ + db) + φ''(0)/2 Var dt; variance(ψ) of ε^W ψ + ε^b."""
-    rng = np.random.default_rng(seed)
-    step = horizon / depth
-    x = np.tile(np.asarray(start, float), (samples, 1, 1))
-    path = [x]
-    for _ in range(depth):
-        W, b = draw(rng, samples)
-        u = step**0.5 * (np.einsum("nde,npe->npd", W, psi(x)) + b[:, None])
-        x = x + slope * u + curvature / 2 * variance(psi(x)) * step
+        features = psi(x)
+        x = x + added(np.einsum("nde,npe->npd", W, features) + b[:, None], features)
         path.append(x)
     return np.stack(path, axis=1)
 

@@ -103,16 +103,8 @@ def by_differences(net, phi, weights, X, step=1e-6):
 
     def of(name, layer=None):
         array = getattr(weights, name) if layer is None else getattr(weights, name)[layer]
-        total = 0.0
-        for index in np.ndindex(array.shape):
-            kept, sides = array[index], []
-            for sign in (1, -1):
-                array[index] = kept + sign * step
-                sides.append(output(weights))
-            array[index] = kept
-            gradient = (sides[0] - sides[1]) / (2 * step)
-            total = total + np.outer(gradient, gradient)
-        return total
+        gradients = _slopes(array, np.ndindex(array.shape), lambda: output(weights), step)
+        return sum(np.outer(gradient, gradient) for gradient in gradients)
 
     layers = range(len(net.rho))
     of_weights = [of("W_in"), *(of("W", l) for l in layers), of("W_out")]
@@ -131,14 +123,18 @@ def squares_by_differences(net, phi, loss, weights, X, step=1e-6):
 
     found = []
     for matrix in (weights.W_in, *weights.W, weights.W_out):
-        _, rows, columns = matrix.shape
-        total = 0.0
-        for i, j in np.ndindex(rows, columns):
-            kept, sides = matrix[:, i, j].copy(), []
-            for sign in (1, -1):
-                matrix[:, i, j] = kept + sign * step
-                sides.append(value())
-            matrix[:, i, j] = kept
-            total = total + ((sides[0] - sides[1]) / (2 * step)) ** 2
-        found.append(total / columns)
+        places = [(slice(None), *place) for place in np.ndindex(matrix.shape[1:])]
+        total = sum(slope**2 for slope in _slopes(matrix, places, value, step))
+        found.append(total / matrix.shape[2])
     return np.stack(found, axis=1)
+
+
+def _slopes(array, places, value, step):
+    """The derivatives of a value by the entries of an array at some places, one by one."""
+    for place in places:
+        kept, sides = np.copy(array[place]), []
+        for sign in (1, -1):
+            array[place] = kept + sign * step
+            sides.append(value())
+        array[place] = kept
+        yield (sides[0] - sides[1]) / (2 * step)

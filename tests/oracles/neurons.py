@@ -15,8 +15,7 @@ the conditional cumulants of mu' = mu^(l+1) are polynomials in d, linear in mu:
 and the laws of total expectation, covariance and third cumulance give the cumulants of x': mean
 m1/N + m2/N^2, covariance S1/N + S2/N^2, third cumulant G/N^2 (the fourth is of order N^-3). A
 function is its values on n nodes, a measure has n weights; no cumulant of distinct neurons and no
-Hermite mode of the fluctuations appears. The nodes are Gauss-Hermite (smooth phi, the conditional
-averages from Mehler's formula) or, exact to rounding, Gauss-Legendre in panels that end at the
+Hermite mode of the fluctuations appears. The nodes are Gauss-Legendre in panels that end at the
 kinks.
 """
 
@@ -63,7 +62,7 @@ class Orders(NamedTuple):
 def orders(net, K0, phi, nodes):
     """All of `Orders` for phi and one input of variance K0.
 
-    `nodes` is `hermite_nodes(n)` or `panel_nodes(...)`: variance -> `Grid`.
+    `nodes` is `panel_nodes(...)`: variances of signal and noise -> `Panels`.
     """
     a, c = weight_terms(net), bias_terms(net)
     depth = len(net.gamma)
@@ -146,19 +145,26 @@ def _vertex(grid, layer):
     return first, variance[1] - spread[1] + first
 
 
+def next_1(mu, P, D, m1, S1):
+    """Mean and covariance of x' to order 1/N, and T, the linear part of the conditional mean."""
+    v = [p.T @ mu for p in P[:3]]
+    T, SD = P[0].T + np.outer(v[1], D), S1 @ D
+    noise = np.diag(v[0]) - (P[0] * mu[:, None]).T @ P[0]
+    return T @ m1 + P[1].T @ SD + D @ SD * v[2], noise + T @ S1 @ T.T, T
+
+
 def _next(mu, P, D, layer):
-    """Cumulants of x' from those of x, and T, the linear part of the conditional mean."""
+    """Cumulants of x' from those of x, and T."""
     m1, m2, S1, S2, G = layer
     P0, P1, P2, P3, _ = P
     v = [p.T @ mu for p in P]
-    T = P0.T + np.outer(v[1], D)
+    m1_new, S1_new, T = next_1(mu, P, D, m1, S1)
     SD = S1 @ D
     s, e = D @ SD, D @ m1  # order 1/N of E[d^2] and E[d]
     GD = G @ D
     GDD = GD @ D
     cubic = GDD @ D + 3 * s * e
 
-    m1_new = T @ m1 + P1.T @ SD + s * v[2]
     m2_new = (
         T @ m2
         + (D @ S2 @ D + e * e) * v[2]
@@ -172,8 +178,7 @@ def _next(mu, P, D, layer):
     def weighted(weight, i, j):
         return (P[i] * weight[:, None]).T @ P[j]
 
-    # E[N Cov(x' | x)], orders 1 and 1/N
-    noise_1 = np.diag(v[0]) - weighted(mu, 0, 0)
+    # E[N Cov(x' | x)] at order 1/N
     once = e * mu + SD
     noise_2 = np.diag(m1_new) - (
         weighted(m1, 0, 0)
@@ -193,7 +198,6 @@ def _next(mu, P, D, layer):
         + s * P1.T @ S1 @ P1
         + np.outer(u, u)
     )
-    S1_new = noise_1 + T @ S1 @ T.T
     S2_new = noise_2 + T @ S2 @ T.T + cross + cross.T + both
 
     # E[kappa_3] + 3 terms Cov(E, Cov) + kappa_3(E)
@@ -218,45 +222,6 @@ def _next(mu, P, D, layer):
         + tree.transpose(2, 0, 1)
     )
     return Layer(m1_new, m2_new, S1_new, S2_new, G_new), T
-
-
-class Hermite(NamedTuple):
-    """n Gauss-Hermite nodes for N(0, K): h, mu* (n,)."""
-
-    K: float
-    h: np.ndarray
-    mu: np.ndarray
-
-    def steps(self, before, gamma, C):
-        """P_0..P_4 (n, n), from values here to values on `before`, by Mehler's formula."""
-        n = len(self.h)
-        old = _functions(before.h / np.sqrt(before.K), n)
-        new = _functions(self.h / np.sqrt(self.K), n) * self.mu
-        c = gamma * np.sqrt(before.K / self.K)
-        found = []
-        for j in range(HIGHEST + 1):
-            k = np.arange(n - 2 * j)
-            # (d^2/2)^j of the orthonormal function k + 2j, then the average over f
-            ratio = np.ones(n - 2 * j)
-            for i in range(2 * j):
-                ratio = ratio * (k + 2 * j - i)
-            factor = np.sqrt(ratio) * c**k / (factorial(j) * (2 * self.K) ** j)
-            found.append((old[: n - 2 * j].T * factor) @ new[2 * j :])
-        return found
-
-
-def hermite_nodes(n):
-    """Gauss-Hermite nodes for phi smooth on the scale of the signal; 24 <= n <= 56."""
-    z, w = np.polynomial.hermite_e.hermegauss(n)
-    return lambda K, C: Hermite(K, np.sqrt(K) * z, w / np.sqrt(2 * np.pi))
-
-
-def _functions(z, n):
-    """Orthonormal Hermite polynomials of degree k < n: (n, len(z))."""
-    found = [np.ones_like(z), z]
-    for k in range(1, n - 1):
-        found.append((z * found[k] - np.sqrt(k) * found[k - 1]) / np.sqrt(k + 1))
-    return np.array(found[:n])
 
 
 class Panels(NamedTuple):

@@ -11,6 +11,7 @@ signal before it and over the noise that it adds.
 
 import numpy as np
 
+from .neurons import next_1
 from .recursion import bias_terms, weight_terms
 
 
@@ -30,12 +31,8 @@ def of_measures(net, K0, phi, nodes):
         gamma = net.gamma[ell - 1]
         K = gamma**2 * K + C
         there = nodes(K, C)
-        P0, P1, P2 = there.steps(here, gamma, C)[:3]
-        v0, v1, v2 = (P.T @ here.mu for P in (P0, P1, P2))
-        T, SD = P0.T + np.outer(v1, D), covariance @ D
-        mean = T @ mean + P1.T @ SD + (D @ SD) * v2
-        noise = np.diag(v0) - (P0 * here.mu[:, None]).T @ P0
-        covariance = noise + T @ covariance @ T.T
+        P = there.steps(here, gamma, C)
+        mean, covariance, _ = next_1(here.mu, P, D, mean, covariance)
         here = there
     return np.array(found)
 

@@ -10,7 +10,7 @@ from math import factorial
 
 import sympy as sp
 
-from .linear_width import eps
+from .linear_width import eps, joint_cumulants
 
 h, C, S, T = sp.symbols("h C S T")
 
@@ -100,16 +100,7 @@ def kernel_cumulants(K0, features, weights, biases, gamma):
         value = moment(layers.count(1), layers.count(2)) * K0 ** layers.count(0)
         return sp.Poly(sp.expand(value), eps)
 
-    def cumulant(*layers):
-        if len(layers) == 1:
-            return raw(layers)
-        if len(layers) == 2:
-            return raw(layers) - raw(layers[:1]) * raw(layers[1:])
-        i, j, k = (raw((layer,)) for layer in layers)
-        pairs = [raw((layers[x], layers[y])) for x, y in ((1, 2), (0, 2), (0, 1))]
-        return raw(layers) - i * pairs[0] - j * pairs[1] - k * pairs[2] + 2 * i * j * k
-
-    return cumulant
+    return joint_cumulants(raw)
 
 
 def partitions(total, largest=None):

@@ -6,11 +6,13 @@ Averages over one signal are integrals over its kinks; averages over two are `pr
 for smooth phi or kinks at zero.
 """
 
+from functools import cache
 from itertools import pairwise
 
 import mpmath
 from mpmath import mpf
 
+from .deep_kernels import Phi, tangents
 from .precise import average2
 from .recursion import bias_terms, weight_terms
 
@@ -28,31 +30,25 @@ def average1(f, K, kinks=()):
 
 def of_one(net, K0, phi, slope, kinks=()):
     """Theta^(l) of one input for l = 0, ..., L + 1."""
-    K = theta = mpf(K0)
-    found = [theta]
-    for a, c, gamma in _layers(net):
-        C = a * average1(lambda h: phi(h) ** 2, K, kinks) + c
-        theta = (gamma**2 + a * average1(lambda h: slope(h) ** 2, K, kinks)) * theta + C
-        K = gamma**2 * K + C
-        found.append(theta)
-    return found
+    return of_pair(net, [[K0, K0], [K0, K0]], phi, slope, kinks)
 
 
-def of_pair(net, K0, phi, slope):
+def of_pair(net, K0, phi, slope, kinks=()):
     """Theta^(l)_12 of two inputs with the kernel K0 (2 x 2) for l = 0, ..., L + 1."""
     (p, r), (_, q) = [list(map(mpf, row)) for row in K0]
-    theta = r
-    found = [theta]
-    for a, c, gamma in _layers(net):
+
+    @cache
+    def square(f, K):
+        return average1(lambda h: f(h) ** 2, K, kinks)
+
+    @cache
+    def pair(p, q, r):
+        if p == q == r:
+            return square(phi, p), square(slope, p)
         K = [[p, r], [r, q]]
-        own = [a * average1(lambda h: phi(h) ** 2, k) + c for k in (p, q)]
-        C = a * average2(lambda x, y: phi(x) * phi(y), K) + c
-        theta = (gamma**2 + a * average2(lambda x, y: slope(x) * slope(y), K)) * theta + C
-        p, q, r = (gamma**2 * k + new for k, new in zip((p, q, r), (*own, C), strict=True))
-        found.append(theta)
-    return found
+        return [average2(lambda x, y, f=f: f(x) * f(y), K) for f in (phi, slope)]
 
-
-def _layers(net):
-    """a_l, c_l and gamma_l of the layers l = 1, ..., L + 1."""
-    return zip(weight_terms(net)[1:], bias_terms(net)[1:], (*net.gamma, mpf(0)), strict=True)
+    gammas = (*net.gamma, mpf(0))
+    layers = zip(gammas, weight_terms(net)[1:], bias_terms(net)[1:], strict=True)
+    layers = [(gamma**2, a, c) for gamma, a, c in layers]
+    return tangents(Phi(lambda K: square(phi, K), None, pair), layers, p, q, r)

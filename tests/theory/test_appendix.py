@@ -1,14 +1,12 @@
 """The derivation as a document: its fixed formulas by SymPy, its results those of the package."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.theory.typesetting.latex import latex
 from tests.tables import slow
 from tests.test_derivations import compiled, complaints, formulas
@@ -170,11 +168,3 @@ def test_fractions_on_one_line_keep_their_brackets(tmp_path):
     shown = latex(1 / (2 * sp.sqrt(1 + K / (1 + K))) + (1 + K / 2) / (3 + K))
     assert r"K / \left(1 + K\right)" in shown
     assert typeset(tmp_path, {"fraction": shown}) == {}
-
-
-def test_what_it_refuses():
-    th = ft.derive(1)
-    with pytest.raises(ValueError, match="layers must be"):
-        th.document("all")
-    with pytest.raises(ValueError, match="document is that of a ResidualNetwork"):
-        replace(th, family=LayeredNetwork).document()

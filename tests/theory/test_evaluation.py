@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.theory import notation as sym
-from tests.examples import K0_PAIR, K0_TRIPLE, PHI, block, derivation, network, oracle
+from tests.examples import K0_PAIR, PHI, block, network, oracle
 from tests.oracles import exact, hessian, recursion
 from tests.tables import crossed, slow
 
@@ -129,46 +129,6 @@ def test_values_of_the_symbols():
     assert values[sym.data_kernel((0, 1), 2)] == 0.15
     assert values[sym.INPUT_WIDTH] == 1.0
     assert symbol_values(net, K0_PAIR, 2, "F25")[sym.INPUT_WIDTH] == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"depth": 3}, "network must have the depth 2 of the derivation, got 3"),
-        (
-            {"activation": "relu"},
-            "network must have the activation erf of the derivation, got relu",
-        ),
-        ({"branch_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
-        ({"skip_scale": [[0.1], [0.2]]}, "network must not have batch axes"),
-    ],
-)
-def test_networks_that_do_not_fit(change, message):
-    net = ft.ResidualNetwork(depth=2).replace(**change)
-    with pytest.raises(ValueError, match=message):
-        block("S21", 2, 1, "erf")(net, K0)
-
-
-@pytest.mark.parametrize(
-    "inputs, kernel, message",
-    [
-        (1, K0_PAIR, r"K0 must have shape \(1, 1\), got \(2, 2\)"),
-        (2, K0, r"K0 must have shape \(2, 2\), got \(\)"),
-        (2, K0_TRIPLE, r"K0 must have shape \(2, 2\), got \(3, 3\)"),
-        (1, [0.1, 0.2], r"K0 must have shape \(1, 1\), got \(2,\)"),
-        (1, -0.1, "K0 must be a variance >= 0, got -0.1"),
-        (1, np.nan, "K0 must be finite, got nan"),
-    ],
-)
-def test_kernels_that_do_not_fit(inputs, kernel, message):
-    with pytest.raises(ValueError, match=message):
-        block("S21", 2, inputs)(network(2), kernel)
-
-
-@pytest.mark.parametrize("method", ["block", "lambdify"])
-def test_unknown_block(method):
-    with pytest.raises(ValueError, match="must be one of S11, S12, .*, G22, got 'S33'"):
-        getattr(derivation(1), method)("S33")
 
 
 def test_kernel_may_be_a_matrix_of_one_input():

@@ -109,8 +109,3 @@ def test_forward_substitution_of_a_chain(gamma):
         ),
     )
     assert forward_substitution(S21) == -S21.inv()
-
-
-def test_forward_substitution_needs_a_lower_triangle():
-    with pytest.raises(ValueError, match="lower triangular"):
-        forward_substitution(sp.ImmutableMatrix([[1, 2], [0, 1]]))

@@ -1,15 +1,10 @@
 """The saddle point is the NNGP recursion with vanishing conjugates."""
 
-from dataclasses import dataclass
-
 import pytest
 import sympy as sp
 
-import fieldtheory as ft
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, family_action
-from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import derivation
 
 
@@ -71,15 +66,3 @@ def test_fully_determined_network():
     found = th.saddle_point.kernels[sym.kernel(2)].doit()
     expected = sym.READOUT_WEIGHT**2 * variance(1) + sym.READOUT_BIAS**2
     assert sp.expand(found - expected) == 0
-
-
-def test_averages_that_are_not_normalised_are_refused():
-    @dataclass(frozen=True)
-    class Unnormalised(Action):
-        @property
-        def expression(self):
-            return family_action(ft.ResidualNetwork, 1).expression + sym.kernel(1)
-
-    action = family_action(ft.ResidualNetwork, 1)
-    with pytest.raises(ArithmeticError, match=r"depends on C\^\{\(1\)\}"):
-        saddle_point(Unnormalised(**vars(action)))

@@ -126,9 +126,3 @@ class TestLatex:
     def test_several_features(self):
         text = ft.derive(TwoFeatures(depth=2, activation="tanh")).latex("tangent_kernel")
         assert r"w^{(l)}_{1 i j} \phi(h^{(l - 1)}_{j}) + w^{(l)}_{2 i j}" in text
-
-
-@pytest.mark.parametrize("wrong", ["NTK parametrization", "mup", None])
-def test_other_parametrizations_are_refused(wrong):
-    with pytest.raises(ValueError, match="parametrization must be one of ntk, standard, got"):
-        family_tangent(ft.ResidualNetwork, LAYER, wrong)

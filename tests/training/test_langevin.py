@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests import tables
-from tests.oracles import small_posteriors
+from tests.oracles import small_posteriors, weighted_prior
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory.training import Langevin, torch_module, train  # noqa: E402
@@ -67,7 +67,6 @@ def test_linear_residual_network():
 def test_tiny_network_against_importance_sampling_of_weights(parametrization):
     X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]])
     Y, noise = np.array([0.8, -0.6, 0.1]), 0.3
-    parameters = {"N": 3, "L": 2, "gamma": 0.9, "rho": 0.7, "w": 1.2, "b": 0.1}
     net = ft.ResidualNetwork(
         depth=2,
         activation="tanh",
@@ -78,8 +77,11 @@ def test_tiny_network_against_importance_sampling_of_weights(parametrization):
         width=3,
         input_dim=2,
     )
-    exact, effective = small_posteriors.importance(X, Y, parameters, np.tanh, noise, 200_000, 0)
-    assert effective > 10_000
+    layers = [(0.9, 0.49 * 1.2, 0.49 * 0.1)] * 2 + [(0.0, 1.2, 0.1)]
+    exact = weighted_prior.weighted(
+        np.tanh, ft.input_kernel(X, net), Y, noise, 3, layers, samples=200_000, seed=0
+    )
+    assert exact.effective > 10_000
     module = torch_module(net, copies=1000, parametrization=parametrization, seed=4)
 
     def observe(module):
@@ -87,8 +89,9 @@ def test_tiny_network_against_importance_sampling_of_weights(parametrization):
 
     sampler = Langevin(module.priors(), step_size=0.02, temperature=noise, seed=5)
     history = train(module, X, Y, sampler, steps=1500, every=15, observe=observe)
-    for name, (expected, of_weights) in zip("fC", exact, strict=True):
+    for name, field, place in (("f", "mean", ...), ("C", "residual_kernels", -1)):
         mean, error = means_of_chains(history.observed[name], 20)
+        expected, of_weights = exact.means[field][place], exact.errors[field][place]
         assert (abs(mean - expected) / np.hypot(error, of_weights)).max() < 4, name
 
 

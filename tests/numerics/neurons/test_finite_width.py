@@ -164,7 +164,7 @@ def scores(net, name, K0, N, samples, seed):
         third = s.third_cumulant
     found = sampling.estimate(net, K0, phi, nodes, N, samples, seed)
     # Few digits do: it is the next order of the vertex.
-    rough = neurons.hermite_nodes(40) if name in ("erf", "tanh") else nodes
+    rough = neurons.panel_nodes(2.0) if name in ("erf", "tanh") else nodes
     remainder = neurons.orders(net, K0, phi, rough).V_2 / N**2
     closed = neurons.closure(net, K0, phi, nodes)
     return (

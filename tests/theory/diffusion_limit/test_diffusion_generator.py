@@ -38,27 +38,43 @@ def test_without_biases_the_square_is_log_normal():
         assert found[gram(0, 0) ** n] == pytest.approx(expected, rel=1e-11)
 
 
-def test_one_neuron_alone_is_a_scalar_equation():
-    """D = 1: q = x², so that both ways to write a moment agree."""
-    grams = {gram(0, 0): 0.49}
-    found = moments_at(neuron_moments(), 0.8, 0.9, 1.2, 0.5, 1, (0.7,), grams)
-    y, q = displacement(0), gram(0, 0)
-    assert found[q] == pytest.approx(0.49 + 1.4 * found[y] + found[y**2], rel=1e-12)
-    assert found[q**2] == pytest.approx(
-        sum(c * 0.7 ** (4 - n) * found.get(y**n, 1.0) for n, c in enumerate((1, 4, 6, 4, 1))),
-        rel=1e-12,
-    )
+def steps_of_gram(start, s, w, b, T, steps, samples, seed):
+    """x (samples, D, P) after Euler steps of dx = s (dW x + db), weights drawn explicitly."""
+    rng = np.random.default_rng(seed)
+    x = np.broadcast_to(start, (samples, *start.shape)).copy()
+    D = start.shape[0]
+    for _ in range(steps):
+        W = rng.normal(scale=w * np.sqrt(T / steps / D), size=(samples, D, D))
+        bias = rng.normal(scale=b * np.sqrt(T / steps), size=(samples, D, 1))
+        x = x + s * (W @ x + bias)
+    return x
 
 
-def test_what_is_centred_stays_so_and_identical_inputs_agree():
-    system = exact_moment_system((gram(0, 1) ** 2, displacement(0) * displacement(1)), 2)
-    grams = {gram(0, 0): 1.3, gram(0, 1): 1.3, gram(1, 1): 1.3}
-    found = moments_at(system, 0.7, 0.8, 1.2, 0.4, 5, (), grams)
-    assert found[gram(0, 1) ** 2] == pytest.approx(found[gram(0, 0) * gram(1, 1)], rel=1e-12)
-    neuron = moments_at(neuron_moments(), 0.7, 0.8, 1.2, 0.4, 5, (1.0,), grams)
-    assert neuron[displacement(0)] == 0 and neuron[displacement(0) ** 2] == pytest.approx(
-        found[displacement(0) * displacement(1)], rel=1e-12
-    )
+@pytest.mark.parametrize("D", [1, 2, 3])
+def test_moments_of_pairs_and_neurons_are_those_of_drawn_diffusions(D):
+    s, w, b, T, steps, samples = 0.7, 1.1, 0.6, 0.5, 50, 10_000
+    begin = np.array([[1.0, -0.3], [0.2, 0.8], [-0.5, 1.2]])[:D]
+    x = steps_of_gram(begin, s, w, b, T, steps, samples, seed=D)
+    q = np.einsum("sdi,sdj->sij", x, x) / D
+    q0 = begin.T @ begin / D
+    grams = {gram(i, j): q0[i, j] for i, j in ((0, 0), (0, 1), (1, 1))}
+    pairs = moments_at(pair_moments(), T, s, w, b, D, (), grams)
+    neuron = moments_at(neuron_moments(), T, s, w, b, D, (begin[0, 0],), grams)
+    y = x[:, 0, 0] - begin[0, 0]
+    drawn = {
+        gram(0, 0): q[:, 0, 0],
+        gram(0, 1): q[:, 0, 1],
+        gram(0, 1) ** 2: q[:, 0, 1] ** 2,
+        gram(0, 0) * gram(1, 1): q[:, 0, 0] * q[:, 1, 1],
+    }
+    of_neuron = {displacement(0) ** n: y**n for n in (1, 2, 3, 4)}
+    of_neuron[gram(0, 0) * displacement(0) ** 2] = q[:, 0, 0] * y**2
+    for values, moments in ((drawn, pairs), (of_neuron, neuron)):
+        for moment, sample in values.items():
+            error = sample.std() / np.sqrt(samples)
+            # The bias of the Euler steps is of the order 1/steps of the growth.
+            z = (sample.mean() - moments[moment]) / (error + 0.5 / steps * abs(moments[moment]))
+            assert abs(z) < 4, moment
 
 
 def test_the_mean_is_the_closed_form_at_every_width():

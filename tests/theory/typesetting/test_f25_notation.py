@@ -93,8 +93,3 @@ def test_it_fits_and_every_symbol_is_defined(inputs, column, tmp_path):
     assert {q: undefined(text, listed) for q, text in found.items() if "False" in q} == {
         q: set() for q in found if "False" in q
     }
-
-
-def test_another_paper_is_refused():
-    with pytest.raises(ValueError, match="notation must be one of F25, got 'F23'"):
-        ft.derive(1).latex("hessian", notation="F23")

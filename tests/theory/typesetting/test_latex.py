@@ -74,21 +74,26 @@ def strings(depth, inputs, activation, of_paper):
     return {" ".join(map(str, key)): text for key, text in found.items()}
 
 
-def typeset(folder, displays, faults=("!", r"Overfull \hbox"), column=TEXT_WIDTH, page=550):
-    """What pdflatex says about each display in an article, by name: errors and wide boxes."""
+def pdflatex(folder, text):
+    """What pdflatex says of a document; the test is skipped where it is not installed."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed")
+    (folder / "page.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "page.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
+    return done.stdout.decode(errors="replace")
+
+
+def typeset(folder, displays, faults=("!", r"Overfull \hbox"), column=TEXT_WIDTH, page=550):
+    """What pdflatex says about each display in an article, by name: errors and wide boxes."""
     pages = []
     for name, text in displays.items():
         shown = text if re.search(r"\{align\*?\}", text) else rf"\[{text}\]"
         pages.append(rf"\typeout{{NAME {name}}}{shown}\clearpage")
     size = rf"\textwidth={column}pt\textheight={page}pt\columnwidth\textwidth\hsize\textwidth"
     start = rf"\documentclass{{article}}\usepackage{{amsmath}}{size}\begin{{document}}"
-    (folder / "page.tex").write_text("\n".join([start, *pages, r"\end{document}"]))
-    command = ["pdflatex", "-interaction=nonstopmode", "-draftmode", "page.tex"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
     said, name = {}, ""
-    for line in done.stdout.decode(errors="replace").splitlines():
+    for line in pdflatex(folder, "\n".join([start, *pages, r"\end{document}"])).splitlines():
         if line.startswith("NAME"):
             name = line.removeprefix("NAME ")
         elif line.startswith(faults):
@@ -211,8 +216,6 @@ def test_everything_renders(depth, inputs, activation, of_paper, katex_failures)
 
 def test_width_is_that_of_tex(tmp_path):
     """The estimate is within a tenth of what TeX measures."""
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
     th, pair = derivation(2), derivation(1, 2)
     formulas = [
         latex(th.action),
@@ -224,15 +227,8 @@ def test_width_is_that_of_tex(tmp_path):
     ]
     boxes = [rf"\setbox0\hbox{{$\displaystyle {f}$}}\typeout{{WIDTH \the\wd0}}" for f in formulas]
     start = r"\documentclass{article}\usepackage{amsmath}\begin{document}"
-    (tmp_path / "boxes.tex").write_text("\n".join([start, *boxes, r"\end{document}"]))
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-draftmode", "boxes.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    measured = [float(number) for number in re.findall(r"WIDTH ([\d.]+)pt", done.stdout)]
+    said = pdflatex(tmp_path, "\n".join([start, *boxes, r"\end{document}"]))
+    measured = [float(number) for number in re.findall(r"WIDTH ([\d.]+)pt", said)]
     assert len(measured) == len(formulas)
     for formula, points in zip(formulas, measured, strict=True):
         assert abs(width(formula) / points - 1) < 0.1 or abs(width(formula) - points) < 6
@@ -392,14 +388,6 @@ def test_large_covariances_are_products(depth, written_out):
     )
 
 
-def test_latex_can_be_read_back_number_by_number():
-    """The printed response at depth one, read by SymPy's parser, is the response."""
-    printed = ft.derive(1, activation="linear", branch_scale=1, skip_scale=0).propagator.G12[1, 0]
-    expected = sym.WEIGHT**2 / (sym.WIDTH * sym.INPUT_WIDTH)
-    assert sp.simplify(printed.doit() - expected) == 0
-    assert latex(expected) == r"\frac{\sigma_{w}^{2}}{N \nu_{0}}"
-
-
 @pytest.mark.parametrize(
     "name", ["saddle_point", "hessian", "G12", "output_response", "tangent_kernel"]
 )
@@ -410,10 +398,5 @@ def test_latex_is_the_committed_one(name):
 
 
 def test_text_width_is_that_of_an_article(tmp_path):
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
     text = r"\documentclass{article}\begin{document}\typeout{TEXT \the\textwidth}\end{document}"
-    (tmp_path / "width.tex").write_text(text)
-    command = ["pdflatex", "-interaction=nonstopmode", "width.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert f"TEXT {TEXT_WIDTH}pt" in done.stdout
+    assert f"TEXT {TEXT_WIDTH}pt" in pdflatex(tmp_path, text)
