@@ -67,11 +67,6 @@ class TestSolve:
         assert table[0]["eta"] == 4 and table[-1]["chi"] == s.output_response
         assert "in the convention of F25" in output("solve", "-L", 1, "--convention", "F25")
 
-    def test_kernel_from_a_file(self, tmp_path):
-        np.savetxt(tmp_path / "K0.csv", PAIR, delimiter=",")
-        from_file = rows("solve", "-L", 1, "--K0", tmp_path / "K0.csv")
-        assert from_file == rows("solve", "-L", 1, "--K0", MATRIX)
-
     def test_expression_is_the_named_activation(self):
         assert rows("solve", "-L", 2, "-a", "max(0, h)") == rows("solve", "-L", 2, "-a", "relu")
 
