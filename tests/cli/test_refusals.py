@@ -130,6 +130,7 @@ CASES = {
         ("--outputs 0", "outputs must be an integer >= 1"),
     ],
     "diffusion": [
+        ("--scale 1", "scale must be left out without data, got '1'"),
         ("-L 0", "depth must be an integer >= 1, got 0"),
         ("-L deep", "depth must be an integer >= 1 or infinite, got 'deep'"),
         ("--width 0", "width must be an integer >= 1, got 0"),
