@@ -132,13 +132,6 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path):
         assert pages.run(page, tmp_path, write=True)[1] == shown.format(2)
 
 
-@pytest.mark.parametrize("room", ["start", "howto", "developers", "theory", "coming_from", "."])
-def test_links_exist(room):
-    for path in (FOLDER / room).glob("*.md"):
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
-
-
 def test_names_on_pages_exist():
     """Names such as ft.solve and fieldtheory.inference.condition, also in {py:func}`...`."""
     for path in FOLDER.rglob("*.md"):

@@ -89,12 +89,14 @@ def test_these_are_all_functions():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_a_function_gives_shows_itself_or_is_plain(name):
+def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
     found = CALLS[name]()
     if name in DRAWN:
+        for suffix in (".nc", ".npz")[: 1 if name == "sweep" else 2]:
+            found.save(path := tmp_path / f"file{suffix}")
+            assert type(ft.load(path)) is type(found)
         assert len(found.plot().axes) >= 1
         assert "<" in found._repr_html_()
-        assert callable(found.save)
         assert set(found.to_xarray().dims)
         assert callable(getattr(type(found), "load_file" if name == "sweep" else "load"))
     elif name == "explain":

@@ -1,4 +1,4 @@
-"""`load`: results of every class from their files."""
+"""What `load` refuses, and data of other kinds."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,6 @@ import pytest
 import fieldtheory as ft
 
 NET = ft.ResidualNetwork(depth=3, branch_scale=0.3, width=20)
-MADE = {
-    "solution": lambda: ft.solve(NET, 0.05),
-    "ensemble": lambda: ft.simulate(NET, 0.05, samples=20),
-    "comparison": lambda: ft.compare(ft.solve(NET, 0.05), ft.simulate(NET, 0.05, samples=50)),
-    "depth limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.05),
-    "tangent kernels": lambda: ft.tangent_kernels(NET, 0.05),
-    "diffusion": lambda: ft.solve(ft.DiffusionNetwork(depth=None), [0.5]),
-    "grid": lambda: ft.sweep(NET, 0.05, over={"branch_scale": [0.1, 0.3]}),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [(name, suffix) for name in MADE for suffix in (".nc", ".npz")[: 1 if name == "grid" else 2]],
-)
-def test_any_result_is_loaded_without_its_class(name, suffix, tmp_path):
-    made = MADE[name]()
-    made.save(path := tmp_path / f"file{suffix}")
-    assert type(ft.load(path)) is type(made)
 
 
 def test_what_is_no_result(tmp_path):

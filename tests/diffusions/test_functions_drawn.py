@@ -33,18 +33,3 @@ def test_equal_inputs_are_drawn_once():
     np.testing.assert_array_equal(found.values[:, 0], found.values[:, 2])
     assert (found.values[:, 0] != found.values[:, 1]).all()
     np.testing.assert_array_equal(found.inputs, [1.0, -1.0, 1.0])
-
-
-@pytest.mark.parametrize(
-    "z, arguments, message",
-    [
-        ([[1.0, 2.0]], {}, r"z must have shape \(m,\), got \(1, 2\)"),
-        ([], {}, "z must not be empty"),
-        ([0.0], {"samples": 5}, "samples must be an integer >= 20"),
-        ([0.0], {"neurons": 11}, "neurons must be at most 10, got 11"),
-        ([0.0], {"neurons": 2, "method": "gram"}, "neurons must be at most 1, as only the first"),
-    ],
-)
-def test_bad_input(z, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        function_samples(NET, z, **arguments)

@@ -303,21 +303,25 @@ class TestTable:
         return re.findall(r"<td([^>]*)>(.*?)</td>", source)
 
     @pytest.mark.parametrize(
-        ("value", "expected"),
+        ("value", "scientific", "expected"),
         [
-            (0.15712345678, "0.157123"),
-            (np.float64(-2.5), "−2.5"),
-            (50, "50"),
-            (np.int64(-1234567890), "−1234567890"),
-            (-6.02214076e-23, "−6.02214 × 10<sup>−23</sup>"),
-            (0.0, "0"),
-            (float("nan"), "nan"),
-            (mpmath.mpf(1) / 3, "0.333333"),
-            ("0." + 50 * "3", "0." + 50 * "3"),
+            (0.15712345678, [], "0.157123"),
+            (np.float64(-2.5), [], "−2.5"),
+            (50, [], "50"),
+            (np.int64(-1234567890), [], "−1234567890"),
+            (-6.02214076e-23, [], "−6.02214 × 10<sup>−23</sup>"),
+            (0.0, [], "0"),
+            (float("nan"), [], "nan"),
+            (mpmath.mpf(1) / 3, [], "0.333333"),
+            ("0." + 50 * "3", [], "0." + 50 * "3"),
+            (0.00123, ["a"], "1.2 × 10<sup>−3</sup>"),
+            (-3.26e-16, ["a"], "−3.3 × 10<sup>−16</sup>"),
+            (12, ["a"], "1.2 × 10<sup>1</sup>"),
         ],
     )
-    def test_numbers_stand_right_with_six_digits(self, tmp_path, value, expected):
-        assert self.cells(tmp_path, value) == [(' class="number"', expected)]
+    def test_numbers_stand_right(self, tmp_path, value, scientific, expected):
+        cells = self.cells(tmp_path, value, scientific=scientific)
+        assert cells == [(' class="number"', expected)]
 
     @pytest.mark.parametrize(
         ("value", "expected"),
@@ -325,18 +329,7 @@ class TestTable:
     )
     def test_words_stand_left(self, tmp_path, value, expected):
         assert self.cells(tmp_path, value) == [("", expected)]
-
-    @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
-            (0.00123, "1.2 × 10<sup>−3</sup>"),
-            (-3.26e-16, "−3.3 × 10<sup>−16</sup>"),
-            (12, "1.2 × 10<sup>1</sup>"),
-            ("none", "none"),
-        ],
-    )
-    def test_scientific_columns(self, tmp_path, value, expected):
-        assert self.cells(tmp_path, value, scientific=["a"])[0][1] == expected
+        assert self.cells(tmp_path, "none", scientific=["a"])[0][1] == "none"
 
     def test_scientific_holds_for_its_column_only(self, tmp_path):
         cells = self.cells(tmp_path, 0.5, 0.5, scientific=["b"])
