@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from tests.numerics.overflow.test_logarithms import OPPOSITE, P, layers, network
+from tests.numerics.infinite_width.test_logarithms import OPPOSITE, P, layers, network
 from tests.oracles import deep_kernels
 from tests.tables import slow, some
 
