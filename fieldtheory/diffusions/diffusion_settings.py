@@ -17,9 +17,9 @@ class Settings:
         Errors of a step of an integration over time.
     close : float
         Part of the explosion time from which on the limit is doubtful.
-    settled, finest
-        What a finer rule for averages over ψ may change, relative to √(q_ii q_jj), and the number
-        of parts of the finest one.
+    settled, left_of_series, kinks_at_once
+        Errors of averages over ψ, what Mehler's series may leave out, relative to √(q_ii q_jj), and
+        kinks at which shared panels end.
     warned : float
         Errors of q, relative to the features' size, of which a warning speaks.
     start_nodes, start_rounding, start_inputs
@@ -53,7 +53,8 @@ class Settings:
     atol: float = 1e-15
     close: float = 0.9
     settled: float = 1e-11
-    finest: int = 16
+    left_of_series: float = 2e-14
+    kinks_at_once: int = 64
     warned: float = 1e-4
     start_nodes: tuple[int, ...] = (32, 64, 128, 256)
     start_rounding: float = 1e-15

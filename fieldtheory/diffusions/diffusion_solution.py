@@ -76,7 +76,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     """
 
     table = {**DIFFUSION_FIELDS, **GRAM_ERROR}  # noqa: RUF012
-    settings = {"parts": int}  # noqa: RUF012
 
     network: DiffusionNetwork
     inputs: np.ndarray
@@ -84,7 +83,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
     mean: np.ndarray
     covariance: np.ndarray
     gram: np.ndarray
-    parts: int = 1
     gram_error: np.ndarray | None = None
 
     @property
@@ -147,7 +145,7 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
 
     @cached_property
     def _wide(self) -> WideNetwork:
-        return WideNetwork(self.network, starts_of(self.inputs), self.parts)
+        return WideNetwork(self.network, starts_of(self.inputs))
 
     def plot(self) -> Any:
         """Means, variances and covariances over time.
@@ -259,22 +257,7 @@ def solve_diffusion(
     starts = starts_of(inputs)
     if network.depth is None:
         warn_if_close(network, starts)
-    parts = 1
-    solved = _solved(network, inputs, starts, parts, progress)
-    while not network.features_are_inputs:
-        last = _signals_of(solved, -1)
-        q, finer = (WideNetwork(network, starts, n * parts).gram(last) for n in (1, 2))
-        own = np.sqrt(np.diagonal(q))
-        if (np.abs(finer - q) <= SETTINGS.settled * np.outer(own, own)).all():
-            break
-        parts *= 2
-        if parts > SETTINGS.finest:
-            raise ArithmeticError(
-                "averages over input_activation did not settle: it is too steep for signals of "
-                f"variance {np.diagonal(solved.covariance[-1]).max():.3g}"
-            )
-        solved = _solved(network, inputs, starts, parts, progress)
-    return solved
+    return _solved(network, inputs, starts, progress)
 
 
 def _solved_for_law(network: DiffusionNetwork, inputs: np.ndarray) -> DiffusionSolution:
@@ -315,9 +298,9 @@ def starts_of(inputs: np.ndarray) -> Starts:
 
 
 def _solved(
-    network: DiffusionNetwork, inputs: np.ndarray, starts: Starts, parts: int, progress: bool
+    network: DiffusionNetwork, inputs: np.ndarray, starts: Starts, progress: bool
 ) -> DiffusionSolution:
-    wide, times = WideNetwork(network, starts, parts), _times(network)
+    wide, times = WideNetwork(network, starts), _times(network)
     if network.depth is not None and not network.features_are_inputs:
         return _of_increments(wide, inputs, times)
     if network.depth is None:
@@ -331,7 +314,7 @@ def _solved(
         np.stack(column) for column in zip(*(_moments(wide, s) for s in signals), strict=True)
     )
     mean, covariance, gram = columns
-    return DiffusionSolution(network, inputs, times, mean, covariance, gram, parts)
+    return DiffusionSolution(network, inputs, times, mean, covariance, gram)
 
 
 def _of_increments(wide: WideNetwork, inputs: np.ndarray, times: np.ndarray) -> DiffusionSolution:
@@ -347,7 +330,7 @@ def _of_increments(wide: WideNetwork, inputs: np.ndarray, times: np.ndarray) -> 
             stacklevel=validation.level_of_user(),
         )
     mean = wide.starts.mean + y
-    return DiffusionSolution(wide.network, inputs, times, mean, covariance, gram, wide.parts, error)
+    return DiffusionSolution(wide.network, inputs, times, mean, covariance, gram, error)
 
 
 def _require_finite(layer: int, *moments: np.ndarray) -> None:

@@ -18,9 +18,11 @@ import numpy as np
 from scipy.special import exprel
 
 from fieldtheory.averages import GaussianAverage
+from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.feature_averages import FeatureAverages
+from fieldtheory.diffusions.feature_averages import feature_gram
 from fieldtheory.diffusions.starts import Neurons, Starts
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
@@ -42,22 +44,21 @@ class Signals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WideNetwork:
-    """An infinitely wide network for given inputs; ``parts`` are those of `FeatureAverages`."""
+    """An infinitely wide network for given inputs."""
 
     network: DiffusionNetwork
     starts: Starts
-    parts: int = 1
 
-    @cached_property
-    def averages(self) -> FeatureAverages:
-        """⟨ψψ⟩ for any ψ."""
-        return FeatureAverages(self.network.input_activation, self.parts)
+    @property
+    def psi(self) -> Function:
+        """ψ."""
+        return function_of(self.network.input_activation.expression, h)
 
     @cached_property
     def neurons(self) -> Neurons:
         """Those over which ⟨ψψ⟩ is averaged."""
-        averages = self.averages
-        return self.starts.neurons if averages.has_kinks else self.starts.interpolated(averages.psi)
+        starts, psi = self.starts, self.psi
+        return starts.neurons if len(psi.kinks) else starts.interpolated(psi)
 
     @property
     def origin(self) -> Signals:
@@ -71,7 +72,7 @@ class WideNetwork:
         if self.network.features_are_inputs:
             across = np.outer(start.mean, m)
             return start.second + across + across.T + np.outer(m, m) + signals.covariance
-        return self.averages.gram(self.neurons.shifted(m), signals.covariance)
+        return feature_gram(self.psi, self.neurons.shifted(m), signals.covariance)
 
     def scales(self, signals: Signals) -> np.ndarray:
         """S, the covariance of u over Δt."""

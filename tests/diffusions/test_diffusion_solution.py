@@ -9,10 +9,11 @@ from scipy import special
 from scipy.special import erf, expit
 
 import fieldtheory as ft
-from fieldtheory.diffusions.feature_averages import FeatureAverages
+from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.diffusions.feature_averages import feature_gram
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import WideNetwork
-from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.numerics import chunks
 from tests.oracles import wide_diffusions as oracle
 from tests.tables import crossed, slow
@@ -297,14 +298,14 @@ def feature_average(psi, kinks, means, variances, c):
 )
 def test_many_neurons_are_averaged_over_once(name, c, size):
     """By polynomials through at most 256 nodes: the averages over all neurons, term by term."""
-    rng, averages = np.random.default_rng(2), FeatureAverages(as_activation(name))
+    rng, psi = np.random.default_rng(2), function_of(as_activation(name).expression, h)
     x = rng.normal(size=(1500, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
     starts = Starts(x, rng.dirichlet(np.ones(len(x))))
-    nodes = starts.interpolated(averages.psi)
+    nodes = starts.interpolated(psi)
     assert len(nodes.values) <= 256
     covariance, mean = size * np.array([[1.0, c], [c, 1.0]]), np.array([0.2, -0.3])
     found, expected = (
-        averages.gram(of.shifted(mean), covariance) for of in (nodes, starts.neurons)
+        feature_gram(psi, of.shifted(mean), covariance) for of in (nodes, starts.neurons)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
@@ -333,11 +334,22 @@ def test_feature_averages(name, c, variances):
     means, (v, w) = (0.4, -0.7), variances
     expected = feature_average(psi, kinks, means, variances, c)
     covariance = np.array([[v, c * np.sqrt(v * w)], [c * np.sqrt(v * w), w]])
-    averages = FeatureAverages(as_activation(name), parts=2)
-    found = averages.gram(Starts(np.array([means]), np.ones(1)).neurons, covariance)[0, 1]
+    function = function_of(as_activation(name).expression, h)
+    neurons = Starts(np.array([means]), np.ones(1)).neurons
+    found = feature_gram(function, neurons, covariance)[0, 1]
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-13)
-    law = np.array([[*means, v, w, covariance[0, 1]]]).T
-    assert averages.of_pairs(law)[0] == pytest.approx(found, rel=1e-11, abs=1e-13)
+
+
+def test_features_far_from_their_kink_keep_their_digits():
+    relu, neurons = (
+        function_of(as_activation("relu").expression, h),
+        Starts(np.full((1, 1), -1.5), np.ones(1)),
+    )
+    found = feature_gram(relu, neurons.neurons, np.array([[0.0125]]))[0, 0]
+    with mpmath.workdps(60):
+        m, s = mpmath.mpf(-1.5), mpmath.sqrt(0.0125)
+        exact = (m**2 + s**2) * mpmath.ncdf(m / s) + m * s * mpmath.npdf(m / s)
+    assert found == pytest.approx(float(exact), rel=1e-12, abs=0)
 
 
 def test_branches_that_are_not_taken_do_not_warn():

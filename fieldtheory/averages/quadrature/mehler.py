@@ -22,7 +22,7 @@ from fieldtheory.averages.quadrature.panels import END
 # Pairs times orders that are summed at once.
 _TOGETHER = 1 << 20
 # Coefficients that bound those beyond them where Parseval's sum is rounding.
-_LAST = 8
+LAST = 8
 # Smaller correlations lose digits in cⁿ/c, whose first term is all that is left then.
 _FIRST_ALONE = 1e-150
 
@@ -168,7 +168,7 @@ class _Side(NamedTuple):
     def of(cls, function: Function, K: np.ndarray, order: int, connected: bool) -> _Side:
         f, errors = coefficients_of(function, order)(K)
         f, square = f[:, :-1], f[:, -1]
-        last, parseval = np.abs(f[:, -_LAST:]).max(axis=1), _parseval(f, square)
+        last, parseval = np.abs(f[:, -LAST:]).max(axis=1), _parseval(f, square)
         start = int(connected)
         weights = np.stack([np.ones(order + 1), np.arange(order + 1.0)])[:, start:]
         return cls(

@@ -52,7 +52,12 @@ class NestedPanels:
         self.rtol = max(rtol, _FINEST)
 
     def __call__(
-        self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, means: np.ndarray | None = None
+        self,
+        a: np.ndarray,
+        b: np.ndarray,
+        gap: np.ndarray,
+        means: np.ndarray | None = None,
+        about: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The averages of pairs (m,) with 1 − c = ``gap``.
 
@@ -61,6 +66,8 @@ class NestedPanels:
         a, b, gap : ndarray, shape (m,)
         means : ndarray, shape (2, m), optional
             What is subtracted from φ and ψ, but from odd ones: means give connected averages.
+        about : ndarray, shape (2, m), optional
+            Means of x and y, for ``kinds`` = 1.
 
         Returns
         -------
@@ -71,19 +78,22 @@ class NestedPanels:
         alpha, beta = np.sqrt(1 - gap / 2), np.sqrt(gap / 2)
         means = np.zeros((2, len(a))) if means is None else np.array(means)
         means[[self.first.parity == -1, self.second.parity == -1]] = 0.0
-        x, y = ([root * alpha, root * beta, mean] for root, mean in zip(roots, means, strict=True))
-        y[1] = -y[1]
-        lines = np.stack([*x, *y])
+        about = np.zeros((2, len(a))) if about is None else about
+        lines = np.stack(
+            [roots * alpha, [roots[0] * beta, -roots[1] * beta], means, about], axis=1
+        ).reshape(8, -1)
         averages = np.empty((3, self.kinds, len(a)))
         # Averages are relative to √(⟨φ²⟩⟨ψ²⟩), and so is what lies beyond the end of the panels.
-        extents = self.first.extent(roots[0]) ** 2 + self.second.extent(roots[1]) ** 2
+        sides = zip((self.first, self.second), roots, about, strict=True)
+        extents = sum(function.extent(root, mean) ** 2 for function, root, mean in sides)
         ends = np.maximum(END, np.sqrt(extents / 2))
         # Pairs of about one size share the panels of φ and ψ.
         power = np.ceil(np.log2(roots.max(axis=0)))
         for each in np.unique(power):
             some = power == each
             end = float(ends[some].max())
-            averages[..., some] = self._over_v(lines[:, some], end * 2.0**each, end)
+            reach = end * 2.0**each + np.abs(about[:, some]).max()
+            averages[..., some] = self._over_v(lines[:, some], reach, end)
         if self.kinds > 1 and (len(self.first.jumping) or len(self.second.jumping)):
             averages[0, 1:] += self.of_jumps(a, b, gap, means)[: self.kinds - 1]
         return averages[0], averages[1], averages[2]
@@ -122,25 +132,27 @@ class NestedPanels:
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         if kinds > 2 and self.first is self.second:
             # Of equal variances −v exchanges x and y, so that half of the v-axis gives their mean.
-            equal = even & (lines[0] == lines[3])
+            equal = even & (lines[0] == lines[4])
             total[:, 2:, equal] = total[:, 2:, equal].mean(axis=1, keepdims=True)
         return total
 
     def _is_even(self, lines: np.ndarray) -> np.ndarray:
         """Whether integrals over u are even in v: exchanged inputs, or functions with parity."""
         both = bool(self.first.parity and self.second.parity)
-        return both | ((lines[0] == lines[3]) & (self.first is self.second))
+        same = (lines[0] == lines[4]) & (lines[3] == lines[7])
+        return (both & (lines[3::4] == 0).all(axis=0)) | (same & (self.first is self.second))
 
     def _first_panels(
         self, lines: np.ndarray, even: np.ndarray, edges: list, end: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Pairs and edges of panels of v: where breakpoints of both functions meet, and near it."""
-        one, two = (_breakpoints(*each) for each in edges)
+        (x, x_near), (y, y_near) = (_breakpoints(*each) for each in edges)
         with np.errstate(divide="ignore", invalid="ignore"):
-            x, y = one[:, :, None, None] / lines[0], two[:, None, :, None] / lines[3]
-            difference = lines[1] / lines[0] - lines[4] / lines[3]
-            meeting = ((x[0] - y[0]) / difference).reshape(-1, lines.shape[1])
-            near = (np.minimum(x[1], y[1]) / difference).reshape(-1, lines.shape[1])
+            x, x_near = (x[:, None, None] - lines[3]) / lines[0], x_near[:, None, None] / lines[0]
+            y, y_near = (y[:, None] - lines[7]) / lines[4], y_near[:, None] / lines[4]
+            difference = lines[1] / lines[0] - lines[5] / lines[4]
+            meeting = ((x - y) / difference).reshape(-1, lines.shape[1])
+            near = (np.minimum(x_near, y_near) / difference).reshape(-1, lines.shape[1])
             ends = np.concatenate([meeting, meeting - near, meeting + near])
         ends = np.nan_to_num(np.clip(ends, -end, end), nan=0.0)
         fixed = np.repeat(end * _FIRST[:, None], lines.shape[1], axis=1)
@@ -155,7 +167,8 @@ class NestedPanels:
         return np.concatenate([self._lines(lines[:, i], v[i], edges, end) for i in parts], axis=2)
 
     def _lines(self, lines: np.ndarray, v: np.ndarray, edges: list, end: float) -> np.ndarray:
-        steps, shifts, means = lines[::3, :, None], (lines[1::3] * v)[..., None], lines[2::3]
+        steps, shifts = lines[::4, :, None], (lines[1::4] * v + lines[3::4])[..., None]
+        means = lines[2::4]
         ends = [(e - at) / step for (e, _), step, at in zip(edges, steps, shifts, strict=True)]
         widths = [w / step for (_, w), step in zip(edges, steps, strict=True)]
         line, u, half = panels_of_lines(

@@ -69,20 +69,22 @@ def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np
 
 
 def integrated_together(
-    function: Function, K: np.ndarray, order: int
+    function: Function, K: np.ndarray, order: int, mean: np.ndarray | float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), and their errors, shapes (m, order + 2).
 
-    All are on one set of panels, of the widest and narrowest signals, that end at the breakpoints
-    of all signals as well.
+    With means (m,) those of φ(h + mean). All are on one set of panels, of the signals with the
+    largest and smallest variances and means, that end at the breakpoints of all signals as well.
     """
-    sigma = np.sqrt(K)
+    sigma, mean = np.sqrt(K), np.zeros(len(K)) + mean
     # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
     least, share = (10.5, NEGLIGIBLE) if order < 8 else (13.0, 72.0)
-    reach = max(least, float(function.extent(sigma, share=share).max()))
+    reach = max(least, float(function.extent(sigma, mean, share).max()))
     width = min(1.75, 10 / sqrt(order + 1), 1.75 if reach == least else FALLS / reach)
-    kinks = np.divide.outer(function.kinks, sigma).ravel()
-    ends = [function.edges(reach * each) / each for each in {sigma.max(), sigma.min()}]
+    kinks = ((function.kinks[:, None] - mean) / sigma).ravel()
+    extremes = {int(pick(each)) for each in (sigma, mean) for pick in (np.argmax, np.argmin)}
+    sides = [(mean[i], sigma[i]) for i in extremes]
+    ends = [(function.edges(abs(m) + reach * each) - m) / each for m, each in sides]
     edges = subdivided(np.unique(np.concatenate([*ends, kinks])), -reach, reach, width)
     checked = [0, order // 2, order]
     values, errors = np.zeros((len(K), order + 2)), np.zeros((4, len(K)))
@@ -91,7 +93,7 @@ def integrated_together(
         some = edges[start : start + step + 1]
         z, half = nodes_of(some[:-1], some[1:])
         rows = hermite_polynomials(z, order) * np.exp(-(z**2) / 2) * DENSITY
-        phi = function(np.multiply.outer(sigma, z)) + np.zeros((len(K), *z.shape))
+        phi = function(mean[:, None, None] + np.multiply.outer(sigma, z))
         # Panel by panel, which keeps more digits than one sum over all nodes.
         weighted = phi * (half[:, None] * WEIGHTS)
         values[:, :-1] += (weighted.swapaxes(0, 1) @ rows.transpose(1, 2, 0)).sum(axis=0)
@@ -99,11 +101,24 @@ def integrated_together(
         tested = [*(rows[n] * phi for n in checked), rows[0] * phi**2]
         for error, each in zip(errors, tested, strict=True):
             tails = summed(each, half)[1]
-            error += error_of(tails, summed(np.abs(each), half)[0].sum(axis=-1))
+            error += error_of(tails, np.abs(each) @ WEIGHTS @ half)
     # Errors of orders between those that are checked are at most those of the higher one.
     upper = np.searchsorted(checked, np.arange(order + 1))
     spread = np.maximum.accumulate(errors[:3])[upper]
     return values, np.concatenate([spread, errors[3:]]).T
+
+
+def integrated_each(
+    function: Function, K: np.ndarray, order: int, mean: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """`integrated_together`, or each alone where the shared panels miss an average."""
+    values, errors = integrated_together(function, K, order, mean)
+    # Steep places away from zero are elsewhere for other signals.
+    if len(K) > 1 and (errors[:, 0] > _SHARED * np.sqrt(values[:, -1])).any():
+        mean = np.zeros(len(K)) + mean
+        alone = [integrated_together(function, K[i : i + 1], order, mean[i]) for i in range(len(K))]
+        values, errors = (np.concatenate(each) for each in zip(*alone, strict=True))
+    return values, errors
 
 
 class Coefficients:
@@ -167,11 +182,7 @@ class Coefficients:
         """
         if power not in self._tables:
             K = _FACTOR ** (power + (nodes(self._count) + 1) / 2)
-            table, errors = integrated_together(self.function, K, self.order)
-            # Steep places away from zero are elsewhere for narrower signals.
-            if (errors[:, 0] > _SHARED * np.sqrt(table[:, -1])).any():
-                pairs = [integrated(self.function, each, self.order) for each in K]
-                table, errors = (np.array(each) for each in zip(*pairs, strict=True))
+            table, errors = integrated_each(self.function, K, self.order)
             varies = table[:, -1].max() > VARIES * table[:, -1].min()
             tail = np.abs(transform(self._count)[-2:] @ table).max(axis=0)
             error = errors.max(axis=0)
