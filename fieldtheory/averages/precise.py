@@ -12,9 +12,7 @@ by rules of growing order until two of them agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any
 
@@ -25,48 +23,15 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.partitions import partitions
 from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.precise_rules import (
-    GUARD,
-    compiled,
+    PRECISE,
+    Integrand,
     composite,
-    hermite_bits,
-    hermite_functions,
-    integers,
-    kinks_of,
+    hermite_coefficients,
     number,
     panel_ends,
     reach_of,
     rule_order,
-    start_of,
 )
-
-
-@dataclass(frozen=True)
-class PreciseSettings:
-    """Numbers that decide how an average gets its digits.
-
-    Parameters
-    ----------
-    levels : int
-        Rules that are tried.
-    strong : float
-        Largest |c| of the series, whose number of terms grows as 1/(1 − |c|).
-    orders : int
-        At most beyond it, for functions whose coefficients fall off by themselves.
-    share : int
-        The first of so many shares has to give that share of the digits.
-    guard : int
-        Guard digits of cumulants whose moments cancel.
-    """
-
-    levels: int = 4
-    strong: float = 0.99
-    orders: int = 4096
-    share: int = 8
-    guard: int = 200
-
-
-_PRECISE = PreciseSettings()
-
 
 Value = tuple[Any, Any]
 
@@ -107,7 +72,7 @@ def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) 
             f"variables must be one or two, got {len(variables)}: averages over more have digits "
             "where they have a closed form"
         )
-    with mpmath.workdps(digits + GUARD):
+    with mpmath.workdps(digits + PRECISE.guard):
         rule = _rule(F, tuple(variables), _entries(K), digits)
         return +_agreed(rule, digits, f"the average of {F}")
 
@@ -146,7 +111,7 @@ def cumulant(
     2.5
     """
     functions, variables = tuple(functions), tuple(variables)
-    with mpmath.workdps(digits + GUARD):
+    with mpmath.workdps(digits + PRECISE.guard):
         entries = _entries(K)
         if len(functions) == 1:
             return average(functions[0], variables, entries, digits)
@@ -155,7 +120,7 @@ def cumulant(
             if sides[0] != [variables[0]]:
                 functions = functions[::-1]
             if _is_weak(entries):
-                rule = _series([functions], variables, entries, digits, 1)
+                rule = _series([functions], variables, entries, digits, True)
                 return +_agreed(rule, digits, f"the cumulant of {functions}", relative=True)
     return _from_moments(functions, variables, entries, digits)
 
@@ -174,7 +139,7 @@ def _entries(K: Any) -> list[list[Any]]:
 def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool = False) -> Any:
     """The value of the first rule that agrees with the one before, relative to value and size."""
     previous, least = rule(0)[0], mpmath.mpf(10) ** (-digits)
-    for level in range(1, _PRECISE.levels):
+    for level in range(1, PRECISE.levels):
         value, size = rule(level)
         if abs(value - previous) <= least * max(abs(value), size * (least if relative else 1)):
             return value
@@ -184,8 +149,9 @@ def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool
 
 def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], Value]:
     """⟨F⟩ and its scale as a function of the level."""
-    kinks = [kinks_of(F, v) for v in variables]
-    starts = [start_of(F, v) / mpmath.sqrt(K[i][i]) for i, v in enumerate(variables) if K[i][i] > 0]
+    sides = [Integrand.of(F, v) for v in variables]
+    kinks = [side.kinks for side in sides]
+    starts = [side.start / mpmath.sqrt(K[i][i]) for i, side in enumerate(sides) if K[i][i] > 0]
     start = max(starts, default=0)
 
     def panels(level: int) -> Value:
@@ -194,14 +160,14 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
         return (_one if one else _two)(function, K, kinks, *rule)
 
     if len(variables) == 1:
-        function = compiled(F, variables[0])
+        function = sides[0].function
         return panels
     function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
 
     products = separated(F, *variables)
     if not products or not (_is_weak(K) or (_is_regular(K) and not any(kinks))):
         return panels
-    series = _series(products, variables, K, digits, 0)
+    series = _series(products, variables, K, digits, False)
 
     def series_or_panels(level: int) -> Value:
         try:
@@ -217,7 +183,7 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
 
 def _is_weak(K: list) -> bool:
     (a, c), (_, b) = K
-    return bool(a > 0 and b > 0 and c * c <= a * b * _PRECISE.strong**2)
+    return bool(a > 0 and b > 0 and c * c <= a * b * PRECISE.strong**2)
 
 
 def _is_regular(K: list) -> bool:
@@ -226,76 +192,50 @@ def _is_regular(K: list) -> bool:
 
 
 def _series(
-    products: Sequence[tuple[sp.Expr, ...]], variables: tuple, K: list, digits: int, first: int
+    products: Sequence[tuple[sp.Expr, ...]],
+    variables: tuple,
+    K: list,
+    digits: int,
+    is_connected: bool,
 ) -> Callable[[int], Value]:
-    """Σ ⟨f(x) g(y)⟩, or of the orders from the first one on, and Σ √(⟨f²⟩⟨g²⟩)."""
+    """Σ ⟨f(x) g(y)⟩, or of ⟨f(x) ; g(y)⟩, and Σ √(⟨f²⟩⟨g²⟩)."""
     roots = [mpmath.sqrt(K[i][i]) for i in range(2)]
     c = K[0][1] / (roots[0] * roots[1])
-    least = mpmath.mpf(10) ** (-digits - GUARD // 2)
-    needed = 1 if c == 0 else 2 + int((1 + first) * mpmath.log(least) / mpmath.log(abs(c)))
-    most = needed if _is_weak(K) else min(needed, _PRECISE.orders)
-    sides = [
-        [
-            (compiled(part, v), root, kinks_of(part, v), start_of(part, v) / root)
-            for part, v, root in zip(pair, variables, roots, strict=True)
-        ]
+    least = mpmath.mpf(10) ** (-digits - PRECISE.guard // 2)
+    needed = 1 if c == 0 else 2 + int((1 + is_connected) * mpmath.log(least) / mpmath.log(abs(c)))
+    most = needed if _is_weak(K) else min(needed, PRECISE.orders)
+    pairs = [
+        [(Integrand.of(f, v), root) for f, v, root in zip(pair, variables, roots, strict=True)]
         for pair in products
     ]
 
     def rule(level: int) -> Value:
-        total = size = mpmath.mpf(0)
-        for pair in sides:
-            f, g = (_coefficients(*side, most=most, digits=digits, level=level) for side in pair)
-            value, scale = _mehler_sum(f, g, c, first, most, least)
-            if mpmath.isnan(value):
-                raise PrecisionError(f"{most} orders of the series at the correlation {c} are few")
-            total, size = total + value, size + scale
-        return total, size
+        sums = [_mehler_sum(pair, c, most, level, least, is_connected) for pair in pairs]
+        return mpmath.fsum(value for value, _ in sums), mpmath.fsum(size for _, size in sums)
 
     return rule
 
 
-def _mehler_sum(f: Iterator, g: Iterator, c: Any, first: int, most: int, least: Any) -> Value:
-    """Σ c^n f_n g_n until the remainder is small, NaN if it is not; and √(⟨f²⟩⟨g²⟩)."""
-    rest_f, rest_g = next(f), next(g)
-    size = mpmath.sqrt(rest_f * rest_g)
-    # Without the first term the sum counts by itself.
-    share = least if first else mpmath.mpf(1)
-    total, power = mpmath.mpf(0), mpmath.mpf(1)
-    for n, f_n, g_n in zip(range(most), f, g, strict=False):
-        rest_f, rest_g = max(rest_f - f_n**2, 0), max(rest_g - g_n**2, 0)
-        if n >= first:
-            total += power * f_n * g_n
-        power *= c
-        remainder = abs(power) * mpmath.sqrt(rest_f * rest_g)
-        if n >= first and remainder <= least * max(abs(total), share * size):
+def _mehler_sum(pair: list, c: Any, most: int, level: int, least: Any, is_connected: bool) -> Value:
+    """⟨f(x) g(y)⟩ or ⟨f(x) ; g(y)⟩ until the remainder is small, and √(⟨f²⟩⟨g²⟩)."""
+    series = hermite_coefficients(pair, most, level)
+    (mean_f, own_f), (mean_g, own_g) = series.moments
+    size = mpmath.sqrt((own_f + mean_f**2) * (own_g + mean_g**2))
+    scale = mpmath.ldexp(mpmath.sqrt(own_f * own_g), -2 * series.bits)
+    total = mpmath.mpf(0) if is_connected else mean_f * mean_g
+    # A connected sum counts by itself.
+    share = least if is_connected else mpmath.mpf(1)
+    for n, values, left in series.rows:
+        total += scale * c**n * int(values.prod())
+        remainder = scale * abs(c) ** (n + 1) * isqrt(left.prod() << 2 * series.bits)
+        if remainder <= least * max(abs(total), share * size):
             return total, size
-        if n == _PRECISE.orders // _PRECISE.share and most == _PRECISE.orders:
-            if remainder > least ** (mpmath.mpf(1) / _PRECISE.share) * size:
+        if n == PRECISE.orders // PRECISE.share and most == PRECISE.orders:
+            if remainder > least ** (mpmath.mpf(1) / PRECISE.share) * size:
                 break
-    return (total if abs(power) <= least else mpmath.nan), size
-
-
-def _coefficients(
-    f: Callable, root: Any, kinks: list, start: Any, most: int, digits: int, level: int
-) -> Iterator[Any]:
-    """⟨f²⟩, then f_0, f_1, ..., by Hermite functions h_n e^(−z²/4) in integers over 2^bits.
-
-    They have the wave number √n and decay as exp(−z²/4).
-    """
-    reach = reach_of(2 * digits + GUARD, level, start)
-    cuts = panel_ends([k / root for k in kinks], min(1, 1 / root), reach)
-    nodes = composite(cuts, rule_order(digits, level) + isqrt(most))
-    decay = [mpmath.exp(-z * z / 4) for z, _ in nodes]
-    values = [f(root * z) for z, _ in nodes]
-    terms = [w * v * e for (_, w), v, e in zip(nodes, values, decay, strict=True)]
-    norm = mpmath.sqrt(2 * mpmath.pi)
-    yield mpmath.fsum(t * v * e for t, v, e in zip(terms, values, decay, strict=True)) / norm
-    bits = hermite_bits(digits, reach)
-    scale = max(map(abs, terms)) or mpmath.mpf(1)
-    weighted = integers([term / scale for term in terms], bits)
-    for current in islice(hermite_functions([z for z, _ in nodes], bits), most + 1):
-        yield scale / norm * mpmath.ldexp(int(weighted @ current), -2 * bits)
+    if abs(c) ** most > least:
+        raise PrecisionError(f"{most} orders of the series at the correlation {c} are few")
+    return total, size
 
 
 # Panels ----------------------------------------------------------------------------------------
@@ -315,7 +255,7 @@ def _two(f: Callable, K: list, kinks: list, order: int, reach: Any) -> Value:
     if a == 0:
         return _one(lambda y: f(mpmath.mpf(0), y), [[b]], kinks[1:], order, reach)
     deviation, residual = mpmath.sqrt(a), b - c * c / a
-    rounding = mpmath.mpf(10) ** (GUARD - mpmath.mp.dps)
+    rounding = mpmath.mpf(10) ** (PRECISE.guard - mpmath.mp.dps)
     if residual < -abs(b) * rounding:
         raise ValueError(f"K must be positive semidefinite, got the determinant {a * residual}")
     spread = mpmath.sqrt(max(residual, mpmath.mpf(0)))
@@ -349,8 +289,8 @@ def _sum(f: Callable, kinks: list, scale: Any, order: int, reach: Any) -> Value:
 def _from_moments(functions: tuple, variables: tuple, K: list, digits: int) -> Any:
     """Σ over partitions of products of averages, with as many guard digits as they cancel."""
     guard = 2
-    while guard <= _PRECISE.guard:
-        with mpmath.workdps(digits + guard + GUARD):
+    while guard <= PRECISE.cancelled:
+        with mpmath.workdps(digits + guard + PRECISE.guard):
             terms = _terms(functions, variables, K, digits + guard)
             total, largest = mpmath.fsum(terms), max(map(abs, terms))
             if largest == 0:

@@ -1,12 +1,13 @@
-"""What mpmath's integrals are made of: compiled functions, panels, Hermite functions."""
+"""Panels and Hermite coefficients with mpmath, for averages and for solutions to many digits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -14,10 +15,55 @@ import sympy as sp
 
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces_of
 
-# Digits beyond those asked for.
-GUARD = 8
-# Widest panel in standard deviations, over which the density falls by no more than e^28.
-_WIDEST, _FALLS = 2, 28
+
+@dataclass(frozen=True)
+class PreciseSettings:
+    """Numbers that decide how averages, and series of all layers, get their digits.
+
+    Parameters
+    ----------
+    guard : int
+        Digits beyond those asked for.
+    widest, falls : int
+        Widest panel in standard deviations, over which the density falls by no more than e^falls.
+    levels : int
+        Rules that are tried for an average.
+    strong : float
+        Largest |c| of its series, whose number of terms grows as 1/(1 − |c|).
+    orders : int
+        At most beyond it, for functions whose coefficients fall off by themselves.
+    share : int
+        The first of so many shares has to give that share of the digits.
+    cancelled : int
+        Guard digits of cumulants whose moments cancel.
+    layer_orders : tuple
+        Orders that are tried for the series of all layers.
+    ratio : int
+        Of two of them.
+    every : int
+        After so many the remainder is looked at.
+    slack : int
+        Digits by which rules that have to agree may differ.
+    small : float
+        Variances of F relative to ⟨F⟩² that take more digits.
+    """
+
+    guard: int = 8
+    widest: int = 2
+    falls: int = 28
+    levels: int = 4
+    strong: float = 0.99
+    orders: int = 4096
+    share: int = 8
+    cancelled: int = 200
+    layer_orders: tuple[int, ...] = (256, 2048, 16384)
+    ratio: int = 8
+    every: int = 16
+    slack: int = 4
+    small: float = 1e-4
+
+
+PRECISE = PreciseSettings()
 
 
 def number(value: Any) -> Any:
@@ -29,27 +75,40 @@ def number(value: Any) -> Any:
     return mpmath.mpf(value)
 
 
-def compiled(F: sp.Expr, variable: sp.Expr) -> Callable[[Any], Any]:
-    """A function of one variable; with kinks by its pieces, whose steps would cancel elsewhere."""
-    if has_steps(F) and F.has(variable):
-        F = pieces_of(F, variable).expression
-    return sp.lambdify([variable], F, modules="mpmath", cse=True)
+class Integrand(NamedTuple):
+    """A function of one variable, its kinks and jumps, and the distance from zero where it begins.
 
+    With kinks it is compiled by its pieces, as steps would cancel elsewhere.
+    """
 
-def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[Any]:
-    """Points where F has kinks or jumps."""
-    cuts = break_points(F, variable) if has_steps(F) and F.has(variable) else []
-    return [number(cut) for cut in cuts]
+    function: Callable[[Any], Any]
+    kinks: list[Any]
+    start: Any
 
+    @classmethod
+    def of(cls, F: sp.Expr, variable: sp.Expr) -> Integrand:
+        """From an expression."""
+        kinks, start = [], mpmath.mpf(0)
+        if has_steps(F) and F.has(variable):
+            kinks = [number(cut) for cut in break_points(F, variable)]
+            parts = pieces_of(F, variable)
+            ends = [-mpmath.inf, *map(number, parts.points), mpmath.inf]
+            pieces = zip(pairwise(ends), parts.branches, strict=True)
+            start = min(max(low, -high, start) for (low, high), branch in pieces if branch != 0)
+            F = parts.expression
+        return cls(sp.lambdify([variable], F, modules="mpmath", cse=True), kinks, start)
 
-def start_of(F: sp.Expr, variable: sp.Expr) -> Any:
-    """The distance from zero at which F begins: 0 unless it vanishes around zero."""
-    if not (has_steps(F) and F.has(variable)):
-        return mpmath.mpf(0)
-    parts = pieces_of(F, variable)
-    ends = [-mpmath.inf, *map(number, parts.points), mpmath.inf]
-    pieces = zip(ends, ends[1:], parts.branches, strict=False)
-    return min(max(low, -high, mpmath.mpf(0)) for low, high, branch in pieces if branch != 0)
+    @property
+    def is_even(self) -> bool:
+        """Whether F(x) = F(−x) at points of every piece."""
+        ends = sorted({mpmath.mpf(0), *map(abs, self.kinks)})
+        pieces = [*pairwise(ends), (ends[-1], ends[-1] + 4)]
+        points = [
+            low + (high - low) * mpmath.sqrt(n) / 12
+            for low, high in pieces
+            for n in (2, 3, 5, 7, 11, 130)
+        ]
+        return all(self.function(x) == self.function(-x) for x in points)
 
 
 def rule_order(digits: int, level: int) -> int:
@@ -62,16 +121,110 @@ def reach_of(digits: int, level: int, start: Any = 0) -> Any:
 
     Farther on each level, so that two differ if the tail matters after all.
     """
-    reach = (mpmath.sqrt(2 * mpmath.log(10) * (digits + GUARD)) + 1) * mpmath.mpf(1.1) ** level
+    reach = (mpmath.sqrt(2 * mpmath.log(10) * (digits + PRECISE.guard)) + 1) * mpmath.mpf(
+        1.1
+    ) ** level
     return mpmath.hypot(reach, start)
 
 
-def hermite_bits(digits: int, reach: Any) -> int:
-    """Bits of `hermite_functions` on [−reach, reach] for that many digits.
+class HermiteCoefficients(NamedTuple):
+    """Hermite coefficients of (F − ⟨F⟩)/√⟨F;F⟩ for several F or variances.
 
-    Where h_n is the exponentially growing solution, errors grow as it does.
+    Parameters
+    ----------
+    moments : list of pairs of mpf, length m
+        ⟨F⟩ and ⟨F;F⟩.
+    bits : int
+    rows : iterator
+        (n, coefficients, what their squares leave of 1), as integers over 2^bits, for n = 1, 2, ...
+        or, if all F are even, n = 2, 4, ...
     """
-    return int(3.33 * (digits + 2 * GUARD) + 0.37 * reach**2)
+
+    moments: list[tuple[Any, Any]]
+    bits: int
+    rows: Iterator[tuple[int, np.ndarray, np.ndarray]]
+
+
+def hermite_coefficients(
+    parts: Sequence[tuple[Integrand, Any]], most: int, level: int
+) -> HermiteCoefficients:
+    """Coefficients of up to ``most`` orders, by rules of a level, to ``mpmath.mp.dps`` digits.
+
+    Parameters
+    ----------
+    parts : sequence of (Integrand, deviation)
+        They share nodes, and the Hermite functions there, unless F has kinks away from zero.
+    most, level : int
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> series = hermite_coefficients([(Integrand.of(x**2 + 1, x), mpmath.mpf(1))], 4, 0)
+    >>> [(round(float(mean), 9), round(float(own), 9)) for mean, own in series.moments]
+    [(2.0, 2.0)]
+    >>> [(n, round(value[0] / 2**series.bits, 9)) for n, value, _ in series.rows]
+    [(2, 1.0), (4, 0.0)]
+    """
+    bits = int(3.33 * (mpmath.mp.dps + PRECISE.guard))
+    stride = 2 if all(part.is_even for part, _ in parts) else 1
+    has_kinks = any(any(part.kinks) for part, _ in parts)
+    groups = [[part] for part in parts] if has_kinks else [parts]
+    sides = [_on_shared_nodes(group, most, level, stride, bits) for group in groups]
+
+    def rows() -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        # ⟨F;F⟩ and with it what is left have no more digits.
+        least = int(mpmath.ldexp(mpmath.eps, bits))
+        left = np.full(len(parts), 1 << bits, dtype=object)
+        for k, row in enumerate(zip(*(values for _, values in sides), strict=True), 1):
+            current = np.concatenate(row)
+            left = left - (current**2 >> bits)
+            yield k * stride, current, np.maximum(left, least)
+
+    return HermiteCoefficients([each for moments, _ in sides for each in moments], bits, rows())
+
+
+def _on_shared_nodes(
+    parts: Sequence[tuple[Integrand, Any]], most: int, level: int, stride: int, bits: int
+) -> tuple[list[tuple[Any, Any]], Iterator[np.ndarray]]:
+    """⟨F⟩ and ⟨F;F⟩, and the coefficients of the orders stride, 2 stride, ..."""
+    digits = mpmath.mp.dps
+    reach = reach_of(2 * digits, level, max(part.start / root for part, root in parts))
+    # Where h_n is the exponentially growing solution, errors grow as it does.
+    high = int(3.33 * (digits + 2 * PRECISE.guard) + 0.37 * reach**2)
+    kinks = {kink / root for part, root in parts for kink in part.kinks}
+    cuts = panel_ends(kinks, min(1, 1 / max(root for _, root in parts)), reach)
+    rule = composite(cuts, rule_order(digits, level) + isqrt(most))
+    nodes = [(z, stride * w) for z, w in rule if z > 0 or stride == 1]
+    weights = [w * mpmath.npdf(z) for z, w in nodes]
+    # h_n is in the Hermite functions with a factor exp(−z²/4).
+    growing = [w * mpmath.exp(z * z / 4) for (z, _), w in zip(nodes, weights, strict=True)]
+    moments, terms = [], []
+    for part, root in parts:
+        mean, own, values = _centred(part.function, [root * z for z, _ in nodes], weights)
+        moments.append((mean, own))
+        terms.append(integers([v * w for v, w in zip(values, growing, strict=True)], bits))
+    weighted = np.array(terms)
+    functions = hermite_functions([z for z, _ in nodes], high)
+    orders = islice(functions, stride, most + 1, stride)
+    return moments, ((weighted @ (current >> (high - bits))) >> bits for current in orders)
+
+
+def _centred(
+    function: Callable[[Any], Any], points: list[Any], weights: list[Any]
+) -> tuple[Any, Any, list[Any]]:
+    """⟨F⟩, ⟨F;F⟩, and (F − ⟨F⟩)/√⟨F;F⟩ at the points."""
+    extra = 0
+    while True:
+        with mpmath.workdps(mpmath.mp.dps + extra):
+            values = list(map(function, points))
+            mean = mpmath.fdot(weights, values) / mpmath.fsum(weights)
+            values = [value - mean for value in values]
+            own = mpmath.fsum(w * v * v for w, v in zip(weights, values, strict=True))
+        if extra or not own < PRECISE.small * mean**2:
+            break
+        extra = int(mpmath.log10(mean**2 / own)) if own else mpmath.mp.dps
+    scale = mpmath.sqrt(own) or mpmath.mpf(1)
+    return mean, own, [value / scale for value in values]
 
 
 def hermite_functions(z: Sequence[Any], bits: int) -> Iterator[np.ndarray]:
@@ -91,7 +244,7 @@ def integers(values: Sequence[Any], bits: int) -> np.ndarray:
     return np.array([int(mpmath.ldexp(value, bits)) for value in values], dtype=object)
 
 
-def panel_ends(kinks: list, scale: Any, reach: Any) -> list[Any]:
+def panel_ends(kinks: Iterable[Any], scale: Any, reach: Any) -> list[Any]:
     """Ends of panels in [−reach, reach]: they double from the scale of f at zero and at kinks."""
     cuts = {-reach, reach}
     for centre in {mpmath.mpf(0), *kinks}:
@@ -99,7 +252,7 @@ def panel_ends(kinks: list, scale: Any, reach: Any) -> list[Any]:
             point, width = centre, scale
             while abs(point) < reach:
                 cuts.add(point)
-                point += sign * min(width, _WIDEST, _FALLS / max(abs(point), 1))
+                point += sign * min(width, PRECISE.widest, PRECISE.falls / max(abs(point), 1))
                 width = max(abs(point - centre), scale)
     return sorted(cuts)
 

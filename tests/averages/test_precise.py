@@ -111,6 +111,19 @@ def test_connected_to_all_digits_at_any_correlation(c):
             assert abs(value / expected - 1) < mpf("1e-11" if c == R(7, 5) else "1e-21")
 
 
+def test_connected_to_all_digits_of_coefficients_that_fall_off_differently():
+    """By ⟨cos x⟩ given y, which is exp[−(K_xx − k² K_yy)/2] cos(k y), k = K_xy/K_yy = 9/50."""
+    a, b, k, square = R(1, 100), R(1, 4), R(9, 50), sp.tanh(y) ** 2
+    value = precise.cumulant([sp.cos(x), square], (x, y), [[a, k * b], [k * b, b]], 20)
+    with mpmath.workdps(25):
+        given, free = (
+            precise.mpf(sp.exp((c * c * b - a) / 2), 25)
+            * precise.average(sp.cos(c * y) * square, (y,), [[b]], 25)
+            for c in (k, 0)
+        )
+        assert abs(value / (given - free) - 1) < mpf("1e-19")
+
+
 def test_cumulants_of_more_functions():
     assert precise.cumulant([x, y], (x, y), [[1, 0], [0, 1]], 15) == 0
     value = precise.cumulant([x**2, x**2, x**2], (x,), [[R(3, 2)]], 20)

@@ -10,9 +10,10 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.precision import layer_correlators
+from fieldtheory.precision.hermite_series import sums_of_layers
 from fieldtheory.precision.layer_correlators import LayerCorrelators
 from fieldtheory.precision.layer_recursion import exact_coefficients
-from fieldtheory.theory.elementary_averages import network_averages
+from fieldtheory.theory.elementary_averages import X, network_averages
 from tests.oracles import deep_kernels, exact, linear_width
 from tests.oracles import precise as oracle
 from tests.tables import slow
@@ -165,6 +166,14 @@ def test_integrals_by_prices_theorem_agree_with_the_series(monkeypatch):
         for each in (by_series, by_integrals)
     ]
     assert changed[0] < changed[1]
+
+
+def test_jumps_beyond_the_points_where_even_functions_are_noticed():
+    """⟨θ(h − 5) ; θ(h − 5)⟩ = p(1 − p)."""
+    with mpmath.workdps(16):
+        p = mpmath.ncdf(-2.5)
+        own = sums_of_layers(sp.Heaviside(X - 5), [mpf(4)], []).own[0]
+        assert abs(own / (p * (1 - p)) - 1) < 1e-15
 
 
 @pytest.mark.parametrize("depth", [3, slow(12)])
