@@ -59,8 +59,6 @@ class TangentTheory:
     def output(self) -> np.ndarray:
         """Θ^(L+1), in memory for a few matrices if alone, shape (...) or (..., P, P)."""
         field = self.mean_field
-        if "layers" in vars(self):
-            return field.at_output(self.layers)
         own = self._own[-1]
         if not field.has_matrix:
             return own
@@ -119,6 +117,8 @@ class WithTangents(Computed):
     @field
     def output_tangent_kernel(self) -> np.ndarray:
         """Θ^(L+1) = a_{L+1} ⟨φ'φ'⟩ Θ^(L) + D^(L+1)."""
+        if "tangent_kernels" in vars(self):
+            return self._tangents.mean_field.at_output(self.tangent_kernels)
         return self._tangents.output
 
     @field
