@@ -47,7 +47,8 @@ def feature_gram(psi: Function, neurons: Neurons, covariance: np.ndarray) -> np.
     a, b, t = not_vanishing(variances[i], variances[j], covariance[i, j])
     gap, c = one_minus_correlation(a, b, t), np.eye(len(covariance))
     c[i, j] = c[j, i] = np.sign(t) * (1 - gap)
-    for order in AVERAGES.series_orders[1:3]:
+    # A single input needs ⟨ψ²⟩ alone.
+    for order in AVERAGES.series_orders[1:3] if len(i) else (0,):
         f, squares = _coefficients(psi, neurons.values, variances, order)
         own = (neurons.weights * squares).sum(axis=0)
         products = neurons.across(f, f)
