@@ -165,7 +165,8 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
     function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
 
     products = separated(F, *variables)
-    if not products or not (_is_weak(K) or (_is_regular(K) and not any(kinks))):
+    is_regular = K[0][1] ** 2 < K[0][0] * K[1][1]
+    if not products or not (_is_weak(K) or (is_regular and not any(kinks))):
         return panels
     series = _series(products, variables, K, digits, False)
 
@@ -184,11 +185,6 @@ def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int],
 def _is_weak(K: list) -> bool:
     (a, c), (_, b) = K
     return bool(a > 0 and b > 0 and c * c <= a * b * PRECISE.strong**2)
-
-
-def _is_regular(K: list) -> bool:
-    (a, c), (_, b) = K
-    return bool(c * c < a * b)
 
 
 def _series(

@@ -151,10 +151,7 @@ def _absolute_moment(k: int) -> Any:
 
 
 def _tail(bound: Any, K: Any, reach: Any) -> Any:
-    """Bound of the nodes beyond the reach and one step: the integral from the reach on.
-
-    The terms fall there, as z^k e^(−z²/4) does for z² > 2k.
-    """
+    """Bound of the nodes beyond the reach and one step: the integral, as terms fall for z² > 2k."""
     total = arb(0)
     for k, factor in enumerate(bound.coeffs()):
         if not reach * reach > 2 * k:

@@ -27,7 +27,7 @@ import sympy as sp
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.precise_rules import legendre, number
+from fieldtheory.averages.precise_rules import PRECISE, legendre, number
 from fieldtheory.averages.rules import CLOSED_FORM
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import for_backend, resolve
@@ -37,8 +37,8 @@ from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverag
 
 # Orders after which an integral by Price's theorem is quicker than the series.
 _ORDERS = 2048
-# Nodes of its rules in digits, which grow until two agree, and digits beyond those asked for.
-_NODES, _MORE, _RULES, _GUARD = 2.0, 1.4, 6, 8
+# Nodes of its rules in digits, which grow until two agree.
+_NODES, _MORE, _RULES = 2.0, 1.4, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def _integral(mixed: sp.Expr, pairs: list[tuple[Any, ...]]) -> Any:
     hardest = max(pairs, key=lambda of: (of[2] ** 2 / (of[0] * of[1]), of[0]))
     widest = max(pairs, key=lambda of: of[0])
     digits = mpmath.mp.dps
-    with mpmath.workdps(digits + _GUARD):
+    with mpmath.workdps(digits + PRECISE.guard):
         values, nodes = None, int(_NODES * digits)
         for _ in range(_RULES):
             before, values = values, [integral(nodes, *of) for of in (hardest, widest)]

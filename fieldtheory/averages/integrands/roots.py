@@ -158,10 +158,8 @@ def _sign_changes(
     low: sp.Expr | None = None,
     high: sp.Expr | None = None,
 ) -> tuple[sp.Expr, ...]:
-    """Roots between two points, in 1e-8 <= |h| <= 1e6 and at 0, by bracketing; of 40 digits.
-
-    The function may have poles elsewhere: a piece is evaluated where it holds alone.
-    """
+    """Roots between two points, in 1e-8 <= |h| <= 1e6 and at 0, by bracketing; of 40 digits."""
+    # It may have poles elsewhere: a piece is evaluated where it holds alone.
     compiled = sp.lambdify([variable], function, ["scipy", "numpy"])
     precise = sp.lambdify([variable], function, "mpmath")
     ends = [-np.inf if low is None else float(low), np.inf if high is None else float(high)]

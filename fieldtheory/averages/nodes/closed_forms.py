@@ -209,10 +209,8 @@ def _of_complex(exponent: sp.Expr) -> sp.Expr:
 
 
 def _together(expr: sp.Expr) -> sp.Expr:
-    """Over one denominator, or one for each root where that is too long.
-
-    The terms of M' and its like cancel to leading order at large variance.
-    """
+    """Over one denominator, or one for each root where that is too long."""
+    # The terms of M' and its like cancel to leading order at large variance.
     joined = _fraction(expr)
     if joined is not None:
         return joined

@@ -211,10 +211,7 @@ def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
 
 
 def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
-    """1 − tanh² as 1/cosh², 1 ± tanh by the logistic function, 1 ± erf and 1 − erf² by erfc.
-
-    They are exact where they are small.
-    """
+    """1 − tanh² as 1/cosh², 1 ± tanh by the logistic function, 1 ± erf and 1 − erf² by erfc."""
     total = sp.Add(*terms)
     for term in terms:
         coefficient, factor = term.as_coeff_Mul()

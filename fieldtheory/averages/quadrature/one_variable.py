@@ -151,7 +151,9 @@ class Coefficients:
         K = np.asarray(K, dtype=float)
         routes.record(routes.PANELS, K.size)
         values, errors = self._direct(K)
-        steady = (K > 0) & _is_steady(values)
+        # The variance of φ is a small part of the square of its mean.
+        mean, square = values[:, 0], values[:, -1]
+        steady = (K > 0) & (square - mean**2 < _STEADY * mean**2)
         if steady.any() and self.order:
             self._by_slope(K, steady, values, errors)
         return values, errors
@@ -176,10 +178,7 @@ class Coefficients:
         return values, errors
 
     def _table(self, power: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Coefficients at Chebyshev nodes of ln K between two powers of four, and their errors.
-
-        None of averages that vary too much in between.
-        """
+        """Coefficients and errors at Chebyshev nodes of ln K between powers of four, if smooth."""
         if power not in self._tables:
             K = _FACTOR ** (power + (nodes(self._count) + 1) / 2)
             table, errors = integrated_each(self.function, K, self.order)
@@ -198,10 +197,8 @@ class Coefficients:
     def _by_slope(
         self, K: np.ndarray, some: np.ndarray, values: np.ndarray, errors: np.ndarray
     ) -> None:
-        """f_n = √(K/n) ⟨φ' h_{n−1}⟩ where φ is nearly constant, which would hide its variations.
-
-        A jump at p adds jump · h_{n−1}(p/√K) times the density at p to ⟨φ' h_{n−1}⟩.
-        """
+        """f_n = √(K/n) ⟨φ' h_{n−1}⟩ where φ is nearly constant, which would hide its variations."""
+        # A jump at p adds jump · h_{n−1}(p/√K) times the density at p to ⟨φ' h_{n−1}⟩.
         K = K[some]
         slopes, missed = (each[:, :-1].copy() for each in self._slopes._direct(K))
         for place, jump in zip(self.function.kinks, self.function.jumps, strict=True):
@@ -214,11 +211,6 @@ class Coefficients:
 
 # Tables that are kept, of functions and orders.
 coefficients_of = lru_cache(maxsize=256)(Coefficients)
-
-
-def _is_steady(values: np.ndarray) -> np.ndarray:
-    """Whether the variance of φ is a small part of the square of its mean."""
-    return values[:, -1] - values[:, 0] ** 2 < _STEADY * values[:, 0] ** 2
 
 
 def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
