@@ -383,19 +383,21 @@ class TestNextOrders:
         assert {"theory_to_order_1", "deviation_to_order_1", "z_to_order_1"} <= set(found.rows[0])
 
 
+@pytest.fixture(scope="module")
+def relu_pair():
+    net = network(3, "relu", width=8)
+    return net, drawn(net, K0, (8, 32), 30_000)
+
+
+@pytest.fixture(scope="module")
+def second(relu_pair):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ft.ValidityWarning)
+        solution = ft.solve(relu_pair[0], K0, order=2)
+        return solution, compare(solution, relu_pair[1])
+
+
 class TestSecondOrder:
-    @pytest.fixture(scope="class")
-    def pair_of(self):
-        net = network(3, "relu", width=8)
-        return net, drawn(net, K0, (8, 32), 30_000)
-
-    @pytest.fixture(scope="class")
-    def second(self, pair_of):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ft.ValidityWarning)
-            solution = ft.solve(pair_of[0], K0, order=2)
-            return solution, compare(solution, pair_of[1])
-
     def test_the_terms_are_coefficients(self, second):
         solution, found = second
         assert found.verdict == "agrees"
@@ -404,26 +406,28 @@ class TestSecondOrder:
         np.testing.assert_array_equal(field.theory, solution.variance_2[1:])
         assert field.order == 2 and (field.simulation / field.error)[-1] > 5
 
-    def test_they_come_from_the_diagonal(self, second, pair_of):
-        values = [e.covariance[4, 4] * e.network.width for e in pair_of[1]]
-        widths = [e.network.width for e in pair_of[1]]
+    def test_they_come_from_the_diagonal(self, second, relu_pair):
+        values = [e.covariance[4, 4] * e.network.width for e in relu_pair[1]]
+        widths = [e.network.width for e in relu_pair[1]]
         fitted = np.polynomial.Polynomial.fit(1 / np.array(widths), values, 1, domain=[-1, 1])
         field = entries(second[1], "variance_2")
         np.testing.assert_allclose(field.simulation[-1], fitted.coef[1] / 8**2, rtol=1e-9)
 
-    def test_three_widths_give_that_of_the_mean(self, second, pair_of):
-        net = pair_of[0]
-        found = compare(second[0], [*pair_of[1], simulate(net.replace(width=16), K0, samples=8000)])
+    def test_three_widths_give_that_of_the_mean(self, second, relu_pair):
+        net = relu_pair[0]
+        found = compare(
+            second[0], [*relu_pair[1], simulate(net.replace(width=16), K0, samples=8000)]
+        )
         orders = {field.name: field.order for field in found.extrapolated}
         assert orders["mean_shift_2"] == orders["variance_2"] == 2
         assert found.verdict == "agrees"
 
-    def test_a_wrong_one_is_found(self, second, pair_of):
+    def test_a_wrong_one_is_found(self, second, relu_pair):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ft.ValidityWarning)
-            wrong = ft.solve(pair_of[0], K0, order=2)
+            wrong = ft.solve(relu_pair[0], K0, order=2)
             vars(wrong)["variance_2"] = -wrong.variance_2
-            found = compare(wrong, pair_of[1])
+            found = compare(wrong, relu_pair[1])
         rows = {row["quantity"] for row in found.rows if row["verdict"] == "disagrees"}
         assert rows == {"variance_2"}
 
@@ -446,10 +450,10 @@ class TestSecondOrder:
             loaded = ft.Comparison.load(tmp_path / f"c{suffix}")
             assert loaded.rows == second[1].rows and str(loaded) == str(second[1])
 
-    def test_the_first_order_solution_has_none(self, pair_of):
+    def test_the_first_order_solution_has_none(self, relu_pair):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ft.ValidityWarning)
-            found = compare(ft.solve(pair_of[0], K0), pair_of[1])
+            found = compare(ft.solve(relu_pair[0], K0), relu_pair[1])
         assert not {"mean_shift_2", "variance_2"} & {field.name for field in found.extrapolated}
         assert all(set(field.with_next) <= {1} for field in found.at_width)
 
