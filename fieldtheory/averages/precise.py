@@ -27,6 +27,7 @@ from fieldtheory.averages.precise_rules import (
     Integrand,
     composite,
     hermite_coefficients,
+    kinks_and_start,
     number,
     panel_ends,
     reach_of,
@@ -149,21 +150,19 @@ def _agreed(rule: Callable[[int], Value], digits: int, what: str, relative: bool
 
 def _rule(F: sp.Expr, variables: tuple, K: list, digits: int) -> Callable[[int], Value]:
     """⟨F⟩ and its scale as a function of the level."""
-    sides = [Integrand.of(F, v) for v in variables]
-    kinks = [side.kinks for side in sides]
-    starts = [side.start / mpmath.sqrt(K[i][i]) for i, side in enumerate(sides) if K[i][i] > 0]
+    kinks, begins, pieces = map(list, zip(*(kinks_and_start(F, v) for v in variables), strict=True))
+    starts = [begin / mpmath.sqrt(K[i][i]) for i, begin in enumerate(begins) if K[i][i] > 0]
     start = max(starts, default=0)
 
+    one = len(variables) == 1
+    function = sp.lambdify(list(variables), pieces[0] if one else F, modules="mpmath", cse=True)
+
     def panels(level: int) -> Value:
-        one = len(variables) == 1
         rule = rule_order(digits, level), reach_of(digits, level, start)
         return (_one if one else _two)(function, K, kinks, *rule)
 
-    if len(variables) == 1:
-        function = sides[0].function
+    if one:
         return panels
-    function = sp.lambdify(list(variables), F, modules="mpmath", cse=True)
-
     products = separated(F, *variables)
     is_regular = K[0][1] ** 2 < K[0][0] * K[1][1]
     if not products or not (_is_weak(K) or (is_regular and not any(kinks))):

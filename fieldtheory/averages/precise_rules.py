@@ -88,14 +88,7 @@ class Integrand(NamedTuple):
     @classmethod
     def of(cls, F: sp.Expr, variable: sp.Expr) -> Integrand:
         """From an expression."""
-        kinks, start = [], mpmath.mpf(0)
-        if has_steps(F) and F.has(variable):
-            kinks = [number(cut) for cut in break_points(F, variable)]
-            parts = pieces_of(F, variable)
-            ends = [-mpmath.inf, *map(number, parts.points), mpmath.inf]
-            pieces = zip(pairwise(ends), parts.branches, strict=True)
-            start = min(max(low, -high, start) for (low, high), branch in pieces if branch != 0)
-            F = parts.expression
+        kinks, start, F = kinks_and_start(F, variable)
         return cls(sp.lambdify([variable], F, modules="mpmath", cse=True), kinks, start)
 
     @property
@@ -109,6 +102,18 @@ class Integrand(NamedTuple):
             for n in (2, 3, 5, 7, 11, 130)
         ]
         return all(self.function(x) == self.function(-x) for x in points)
+
+
+def kinks_and_start(F: sp.Expr, variable: sp.Expr) -> tuple[list[Any], Any, sp.Expr]:
+    """Kinks and jumps in a variable of several, |x| where F begins, and F by its pieces."""
+    if not (has_steps(F) and F.has(variable)):
+        return [], mpmath.mpf(0), F
+    kinks = [number(cut) for cut in break_points(F, variable)]
+    parts = pieces_of(F, variable)
+    ends = [-mpmath.inf, *map(number, parts.points), mpmath.inf]
+    pieces = zip(pairwise(ends), parts.branches, strict=True)
+    start = min(max(low, -high, mpmath.mpf(0)) for (low, high), branch in pieces if branch != 0)
+    return kinks, start, parts.expression
 
 
 def rule_order(digits: int, level: int) -> int:

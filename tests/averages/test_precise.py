@@ -205,3 +205,11 @@ def test_legendre_rule():
         for power in range(0, 24, 2):
             integral = mpmath.fsum(w * u**power for u, w in rule)
             assert mpmath.almosteq(integral, mpf(2) / (power + 1), mpf("1e-38"))
+
+
+def test_signals_may_have_the_names_of_formulas():
+    one, other = (sp.Dummy(f"h^{{({l})}}", real=True) for l in range(2))
+    K = [[1, sp.Rational(1, 2)], [sp.Rational(1, 2), 2]]
+    found = precise.average(sp.exp(one) * sp.tanh(other) ** 2, (one, other), K, 15)
+    x, y = sp.symbols("x y", real=True)
+    assert found == precise.average(sp.exp(x) * sp.tanh(y) ** 2, (x, y), K, 15)
