@@ -79,15 +79,22 @@ class ScaledLayers:
         slope = network_functions(self.network).susceptibility
         return self.gains_of(_of_kinds(self.network, self.kinds, self.near, slope))
 
-    def gains_of(self, slopes: np.ndarray) -> Scaled:
-        """γ_l² + a_l s of the layers 1, ..., L + 1."""
-        branch = product(scaled(self.layers.weights[1:]), scaled(slopes))
+    @cached_property
+    def narrowed(self) -> np.ndarray:
+        """n: bounded φ are averaged at K 2^-n, which leaves ⟨φ²⟩ and makes ⟨φ'²⟩ 2^(n/2) times."""
+        wider = np.maximum(self.kernels.exponent[:-1] - _PRODUCTS, 0.0)
+        return np.where(self.kinds == 0, wider, 0.0)
+
+    def gains_of(self, slopes: np.ndarray, narrowed: np.ndarray | float = 0.0) -> Scaled:
+        """γ_l² + a_l s of the layers 1, ..., L + 1, with s 2^(n/2) given."""
+        branch = product(scaled(self.layers.weights[1:]), scaled(slopes, -narrowed / 2))
         return total([scaled(self.layers.skips[1:]), branch])[0]
 
     def tangents(self, trained: Trained) -> Scaled:
         """Θ^(l), shape (L + 2, ...)."""
         square = network_functions(self.network).slope_square
-        gains = self.gains_of(_of_kinds(self.network, self.kinds, self.near, square))
+        slopes = _of_kinds(self.network, self.kinds, self.near, square)
+        gains = self.gains_of(slopes, self.narrowed)
         averages = scaled(self.moments, 2 * self.halvings)
         return self.tangents_of(trained, gains, Scaled(*(k[:1] for k in self.kernels)), averages)
 
@@ -252,8 +259,14 @@ class ScaledPairs:
 
     @cached_property
     def gains(self) -> Scaled:
-        """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1."""
-        return self.layers.gains_of(self.slopes)
+        """γ_l² + a_l ⟨φ'_α φ'_β⟩ of the layers 1, ..., L + 1.
+
+        Slopes of wide signals meet where both are near a line across zero, of parallel ones where
+        one is.
+        """
+        first, second = (self.layers.narrowed[..., index] for index in self.pairs)
+        parallel = self.gaps[:-1].min(axis=1) == 0
+        return self.layers.gains_of(self.slopes, (first + second) / np.where(parallel, 2, 1))
 
     def tangents(self, trained: Trained) -> Scaled:
         """Θ_αβ^(l), shape (L + 2, ..., pairs)."""
