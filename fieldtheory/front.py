@@ -23,6 +23,7 @@ from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_resp
 from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
@@ -39,6 +40,7 @@ from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDer
 __all__ = [
     "Activation",
     "BlockMeasurement",
+    "BlockNetwork",
     "Comparison",
     "ConnectedCorrelator",
     "CriticalPoint",

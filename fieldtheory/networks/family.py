@@ -62,33 +62,11 @@ class NetworkFamily(ABC):
         return replace(self, **changes)
 
 
-class LayeredNetwork(NetworkFamily, abstract=True):
-    """A family of networks whose layers are joined by skip connections.
+class DeepNetwork(NetworkFamily, abstract=True):
+    """A family of networks with L layers, and parameters that may differ from layer to layer.
 
-        h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L
-
-    Given h^(l-1), the residuals f^(l) of the N neurons are independent Gaussians whose covariance
-    over the inputs is the residual kernel
-
-        C_αβ^(l) = a_l (1/N) Σ_i g(h_iα^(l-1), h_iβ^(l-1)) + c_l,   g(x, y) = Σ_k ψ_k(x) ψ_k(y),
-
-    and likewise the outputs, for l = L + 1. A family is a frozen dataclass that derives from this
-    class and says what its features ψ_k and its coefficients a_l, c_l, γ_l are, and how a layer
-    draws its weights. From that follow its action, saddle point and propagators (`derive`), their
-    numbers (`solve`), simulations (`simulate`), sweeps and files.
-
-    ``layer_parameters`` names the parameters with one value for every layer. Of the methods, those
-    without ``self`` take the parameters of one layer as a mapping by name: numbers, arrays, or the
-    SymPy symbols from which the theory is derived. A ``__post_init__`` of a family begins with
-    ``super().__post_init__()``, which brings φ, scales and arrays to one form.
-
-    Examples
-    --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> rho, weight, bias, gamma = sp.symbols("rho v_w v_b gamma")
-    >>> ResidualNetwork.layer({"branch_scale": rho, "weight_variance": weight,
-    ...     "bias_variance": bias, "skip_scale": gamma})
-    Coefficients(weight=rho**2*v_w, bias=rho**2*v_b, skip=gamma)
+    ``layer_parameters`` names the parameters with one value for every layer. A ``__post_init__`` of
+    a family begins with ``super().__post_init__()``, which brings φ, scales and arrays to one form.
     """
 
     layer_parameters: ClassVar[tuple[str, ...]] = ()
@@ -109,6 +87,8 @@ class LayeredNetwork(NetworkFamily, abstract=True):
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in self.layer_parameters:
+                if value is None:
+                    continue
                 # Schedules by name are those of ρ_l.
                 named = field.name != "skip_scale"
                 checked[field.name] = checked_scale(field.name, value, checked["depth"], named)
@@ -125,6 +105,54 @@ class LayeredNetwork(NetworkFamily, abstract=True):
 
         ``readin_weight_variance`` and ``readin_bias_variance`` are among them.
         """
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape of the batch axes that the parameters have in front of the layers."""
+        parameters = self.parameters
+        return np.broadcast_shapes(*(parameters[name].shape[:-1] for name in self.layer_parameters))
+
+    def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
+        """The network at an index of the batch axes, which have the shape ``batch``.
+
+        Schedules, which have no batch axes, stay what they are.
+        """
+        parameters = self.parameters
+        scales = {
+            name: np.broadcast_to(parameters[name], (*batch, self.depth))[index]
+            for name in self.layer_parameters
+            if not (follows_depth(scale := getattr(self, name, None)) or scale is None)
+        }
+        return self.replace(**scales)
+
+
+class LayeredNetwork(DeepNetwork, abstract=True):
+    """A family of networks whose layers are joined by skip connections.
+
+        h^(l) = γ_l h^(l-1) + f^(l),   l = 1, ..., L
+
+    Given h^(l-1), the residuals f^(l) of the N neurons are independent Gaussians whose covariance
+    over the inputs is the residual kernel
+
+        C_αβ^(l) = a_l (1/N) Σ_i g(h_iα^(l-1), h_iβ^(l-1)) + c_l,   g(x, y) = Σ_k ψ_k(x) ψ_k(y),
+
+    and likewise the outputs, for l = L + 1. A family is a frozen dataclass that derives from this
+    class and says what its features ψ_k and its coefficients a_l, c_l, γ_l are, and how a layer
+    draws its weights. From that follow its action, saddle point and propagators (`derive`), their
+    numbers (`solve`), simulations (`simulate`), sweeps and files.
+
+    ``layer_parameters`` names the parameters with one value for every layer. Of the methods, those
+    without ``self`` take the parameters of one layer as a mapping by name: numbers, arrays, or the
+    SymPy symbols from which the theory is derived.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> rho, weight, bias, gamma = sp.symbols("rho v_w v_b gamma")
+    >>> ResidualNetwork.layer({"branch_scale": rho, "weight_variance": weight,
+    ...     "bias_variance": bias, "skip_scale": gamma})
+    Coefficients(weight=rho**2*v_w, bias=rho**2*v_b, skip=gamma)
+    """
 
     @staticmethod
     @abstractmethod
@@ -166,25 +194,6 @@ class LayeredNetwork(NetworkFamily, abstract=True):
         """γ_l for every layer, shape (..., L)."""
         skips = np.asarray(self.layer(self.parameters).skip, dtype=float)
         return np.broadcast_to(skips, (*skips.shape[:-1], self.depth))
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        """The shape of the batch axes that the parameters have in front of the layers."""
-        parameters = self.parameters
-        return np.broadcast_shapes(*(parameters[name].shape[:-1] for name in self.layer_parameters))
-
-    def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
-        """The network at an index of the batch axes, which have the shape ``batch``.
-
-        Schedules, which have no batch axes, stay what they are.
-        """
-        parameters = self.parameters
-        scales = {
-            name: np.broadcast_to(parameters[name], (*batch, self.depth))[index]
-            for name in self.layer_parameters
-            if not follows_depth(getattr(self, name, None))
-        }
-        return self.replace(**scales)
 
 
 def checked_network(network: Any) -> LayeredNetwork:

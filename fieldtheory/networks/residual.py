@@ -15,6 +15,7 @@ from fieldtheory.exact_numbers import number
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import (
     Coefficients,
+    DeepNetwork,
     LayeredNetwork,
     Parameters,
     checked_network,
@@ -238,15 +239,15 @@ class FeedForwardNetwork(ResidualNetwork):
 
 
 @named_arguments
-def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
+def input_kernel(X: Any, network: DeepNetwork) -> np.ndarray:
     """The kernel of the inputs, K^(0) = σ²_w,in/d X Xᵀ + σ²_b,in (F25 eqs. (16), (101)).
 
     Parameters
     ----------
     X : array_like, shape (P, d)
         Inputs in rows.
-    network : LayeredNetwork
-        Supplies the read-in variances. The number of columns d is used, not ``input_dim``.
+    network : DeepNetwork
+        Of any family; supplies the read-in variances. The number of columns d is used, not ``input_dim``.
 
     Returns
     -------
@@ -266,7 +267,9 @@ def input_kernel(X: Any, network: LayeredNetwork) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
-    parameters = checked_network(network).parameters
+    parameters = (
+        network if isinstance(network, DeepNetwork) else checked_network(network)
+    ).parameters
     samples = input_rows("X", X)
     weight, bias = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
     return weight * (samples @ samples.T) / samples.shape[1] + bias

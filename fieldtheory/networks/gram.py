@@ -1,0 +1,125 @@
+"""Families whose branches have a hidden layer of their own: their Gram matrices are a chain."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.dispatch import SeparateTheory
+from fieldtheory.networks.family import Coefficients, DeepNetwork, Parameters
+
+
+class GramEntry(NamedTuple):
+    """An entry R_αβ of a Gram matrix with the two on the diagonal, R_αα and R_ββ."""
+
+    xy: Any
+    xx: Any
+    yy: Any
+
+
+class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
+    """A family of two populations: N units of a stream, and M hidden units of every branch.
+
+        x^(0) = W_in x + b_in,   R^(l) = (1/N) x^(l) x^(l)ᵀ
+        C^(l) = a_l (1/M) Σ_j Π_k φ_k(u_kj) φ_k(u_kj) + c_l,   u_k ~ N(0, Q_k(R^(l-1)))
+        x^(l) = γ_l s(x^(l-1)) + f^(l),   f_i^(l) ~ N(0, C^(l)),   l = 1, ..., L
+
+    Given R^(l-1) the hidden units are independent, and given C^(l) the units of a branch are: the
+    Gram matrices are a Markov chain at every width. Norms make the Q_k functions of R that are not
+    linear. A family says
+
+    * ``stream(R, parameters)``: an entry of the Gram matrix of s(x), which the skip connection
+      carries, as a function of a `GramEntry` of x;
+    * ``read(R, parameters)``: the same of what branches and the readout read;
+    * ``signals(r, parameters)``: the Q_k, functions of an entry of the Gram matrix that is read;
+    * ``factors``: the φ_k, whose product is the activity of a hidden unit;
+    * ``layer(parameters)`` and ``readout(parameters)``: a_l, c_l and γ_l;
+    * ``hidden_width``: M; ``centred``: whether x is what is left without its mean over the units,
+      so that N − 1 of them are independent;
+    * ``passed(x, parameters)`` and ``branch(read, affine, activity, parameters)``: s(x), what is
+      read of x, and f with explicit weights.
+
+    ``parameters`` are symbols of SymPy for formulas and numbers of one layer for simulations.
+    `solve`, `derive`, `simulate` and all others follow.
+    """
+
+    room: ClassVar[str] = "fieldtheory.grams"
+
+    @property
+    @abstractmethod
+    def factors(self) -> tuple[Activation, ...]:
+        """φ_k, functions of independent signals whose product is the activity of a hidden unit."""
+
+    @property
+    @abstractmethod
+    def hidden_width(self) -> int:
+        """M, the number of hidden units of a branch."""
+
+    @property
+    def centred(self) -> bool:
+        """Whether the stream has no mean over its units."""
+        return False
+
+    @abstractmethod
+    def stream(self, R: GramEntry, parameters: Parameters) -> Any:
+        """Entry of the Gram matrix of what the skip connection carries, which `kernels` are of."""
+
+    @abstractmethod
+    def read(self, R: GramEntry, parameters: Parameters) -> Any:
+        """Entry of the Gram matrix of what branches and the readout read."""
+
+    @abstractmethod
+    def signals(self, read: Any, parameters: Parameters) -> tuple[Any, ...]:
+        """Q_k, entries of the covariances of the signals of a hidden unit."""
+
+    @abstractmethod
+    def layer(self, parameters: Parameters) -> Coefficients:
+        """a_l, c_l and γ_l of a layer 1 <= l <= L."""
+
+    @abstractmethod
+    def readout(self, parameters: Parameters) -> Coefficients:
+        """a_{L+1} and c_{L+1} of the readout, which is linear in what it reads."""
+
+    @abstractmethod
+    def passed(self, x: np.ndarray, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """s(x), and what is read of x (..., P, N)."""
+
+    @abstractmethod
+    def branch(
+        self,
+        read: np.ndarray,
+        affine: Callable[..., Any],
+        activity: Callable[..., Any],
+        parameters: Parameters,
+    ) -> Any:
+        """f^(l) with explicit weights.
+
+        Parameters
+        ----------
+        read : ndarray, shape (..., P, N)
+        affine : callable
+            ``affine(x, units, weight_variance, bias_variance)`` draws W and b and returns W x + b,
+            with W_ij ~ N(0, weight_variance/fan-in) and b_i ~ N(0, bias_variance).
+        activity : callable
+            ``activity(u_1, ...)`` is Π_k φ_k(u_k).
+        parameters : mapping
+            Those of the layer, as numbers.
+        """
+
+    def of_layers(self) -> dict[str, Any]:
+        """The parameters as numbers, those of layers with the axis of layers first, (L, ...)."""
+        parameters = self.parameters
+        names = self.layer_parameters
+        arrays = np.broadcast_arrays(np.ones(self.depth), *(parameters[name] for name in names))
+        moved = (np.moveaxis(each, -1, 0) for each in arrays[1:])
+        return parameters | dict(zip(names, moved, strict=True))
+
+    def of_layer(self, layer: int) -> dict[str, Any]:
+        """The parameters of a layer l = 1, ..., L of a network without batch axes."""
+        parameters = self.parameters
+        own = {name: parameters[name][layer - 1] for name in self.layer_parameters}
+        return parameters | own
