@@ -95,8 +95,8 @@ class BlockNetwork(GramNetwork):
     Examples
     --------
     >>> net = BlockNetwork(depth=12, width=64)
-    >>> net.hidden_width, net.parameters["outer_weight_variance"][0].round(6)
-    (256, 2.351704)
+    >>> net.hidden_width, float(net.parameters["outer_weight_variance"][0].round(6))
+    (256, 2.351716)
     >>> BlockNetwork(depth=2, width=10, expansion=2.25)
     Traceback (most recent call last):
         ...
@@ -176,6 +176,11 @@ class BlockNetwork(GramNetwork):
         return (self.activation, as_activation("linear"))[: 1 + self.gated]
 
     @property
+    def signal_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """inner, and gate."""
+        return ("inner", "gate")[: 1 + self.gated]
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The parameters as numbers, those of layers as arrays (..., L)."""
         layers = {
@@ -189,7 +194,7 @@ class BlockNetwork(GramNetwork):
             layers["outer_weight_variance"] = self._keeping_the_signal(layers)
         return layers | {name: getattr(self, name) for name in (*_SCALARS, "epsilon")}
 
-    def _keeping_the_signal(self, layers: Parameters) -> np.ndarray:
+    def _keeping_the_signal(self, layers: dict[str, Any]) -> np.ndarray:
         """1/⟨a²⟩ for what is read of mean square 1."""
         variances = self.signals(1.0, layers | {"inner_bias_variance": self.inner_bias_variance})
         square: Any = 1.0

@@ -48,6 +48,8 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     """
 
     room: ClassVar[str] = "fieldtheory.grams"
+    # What the weights of the hidden signals are called, in the names of their parameters.
+    signal_names: ClassVar[tuple[str, ...]] = ("inner",)
 
     @property
     @abstractmethod
@@ -109,6 +111,12 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
         parameters : mapping
             Those of the layer, as numbers.
         """
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Kinds of parameters, each with a learning rate."""
+        layers = ("readin", *self.signal_names, "outer", "readout")
+        return tuple(f"{layer}_{kind}" for layer in layers for kind in ("weight", "bias"))
 
     def of_layers(self) -> dict[str, Any]:
         """The parameters as numbers, those of layers with the axis of layers first, (L, ...)."""

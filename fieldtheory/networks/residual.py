@@ -247,7 +247,8 @@ def input_kernel(X: Any, network: DeepNetwork) -> np.ndarray:
     X : array_like, shape (P, d)
         Inputs in rows.
     network : DeepNetwork
-        Of any family; supplies the read-in variances. The number of columns d is used, not ``input_dim``.
+        Of any family; supplies the read-in variances. The number of columns d is used, not
+        ``input_dim``.
 
     Returns
     -------
@@ -267,9 +268,8 @@ def input_kernel(X: Any, network: DeepNetwork) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
-    parameters = (
-        network if isinstance(network, DeepNetwork) else checked_network(network)
-    ).parameters
+    of_layers = isinstance(network, DeepNetwork)
+    parameters = (network if of_layers else checked_network(network)).parameters
     samples = input_rows("X", X)
     weight, bias = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))
     return weight * (samples @ samples.T) / samples.shape[1] + bias

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.finite import ratio
 
 # Standard deviations relative to means, and terms of order 1/N² to those of order 1/N, from which
@@ -30,7 +30,7 @@ class ValidityWarning(UserWarning):
     """
 
 
-def warn_if_not_small(network: LayeredNetwork, variance: np.ndarray, mean: np.ndarray) -> float:
+def warn_if_not_small(network: DeepNetwork, variance: np.ndarray, mean: np.ndarray) -> float:
     """Warn if kernels of some layer fluctuate by half of their mean; by how much they do."""
     relative = ratio(np.sqrt(np.maximum(variance, 0.0)), mean)
     if relative.max() > LARGE:

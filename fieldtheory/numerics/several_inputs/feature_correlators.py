@@ -23,6 +23,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_within_layers
 from fieldtheory.numerics.several_inputs.symmetric_powers import (
     applied,
     packed_size,
@@ -178,7 +179,9 @@ def _correlators(signals: Signals, count: int) -> Truncated:
                 values[k, :, k:, column] = whole + third + last
                 left[k, :, k:, column] = _left_out(third, last, tail[:, column], signals.smooth)
     if len(signals.functions) == 1:
-        _within_layers(signals, f, values, left, count)
+        layers = np.arange(size)
+        within = _within_layers(signals, f, count)
+        values[layers, :, layers], left[layers, :, layers] = within
     for k in range(1, size):
         values[k, :, :k], left[k, :, :k] = (
             np.moveaxis(each[:k, :, k], 2, 0) for each in (values, left)
@@ -200,11 +203,40 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
 
 def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
-    signals = Signals.of(network, K[None], K[None])
+    return within_layers(Signals.of(network, K[None], K[None])).values[0]
+
+
+def within_layers(signals: Signals) -> Truncated:
+    """⟨g ; g⟩ of every layer with itself, shape (L + 1, p, p).
+
+    Where series of φ with kinks leave more than `Settings.sampled`, signals are sampled, and what
+    is left out is a standard error.
+    """
     lines = piecewise_linear.Lines(signals)
     if lines.all_linear:
-        return piecewise_linear.correlators(signals, lines)[0, :, 0]
-    return _correlators(signals, SETTINGS.pair_orders[-2]).values[0, :, 0]
+        layers = [replace(signals, K=K[None], C=K[None], skips=np.zeros(0)) for K in signals.K]
+        return _exact(
+            np.array([piecewise_linear.correlators(each, lines)[0, :, 0] for each in layers])
+        )
+    own, mean = WithinLayers.of(signals), means(signals)
+    if own.exact.all():
+        return _exact(own.averages[:, own.which] - mean[:, :, None] * mean[:, None])
+
+    def expansion(count: int) -> Truncated:
+        f = Expansion(signals, count).observables
+        return Truncated(count, *_within_layers(signals, f, count), _missed(signals, f))
+
+    longest = np.inf
+    if not signals.smooth:
+        longest = (SETTINGS.pair_operations / (len(mean) * len(mean[0]) ** 2)) ** 0.4
+    series = resolved(signals, expansion, allowed_error(signals), longest=longest)
+    if series is None or series.error > SETTINGS.sampled:
+        values, error = sampled_within_layers(signals)
+        exact = own.exact[:, own.which]
+        values = np.where(exact, own.averages[:, own.which], values)
+        return Truncated(0, values - mean[:, :, None] * mean[:, None], np.where(exact, 0.0, error))
+    routes.record(routes.PAIRS, series.values.size)
+    return series
 
 
 def given_layer(
@@ -261,18 +293,17 @@ def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: boo
     return last * tail
 
 
-def _within_layers(
-    signals: Signals, f: np.ndarray, values: np.ndarray, left: np.ndarray, count: int
-) -> None:
-    """Correlators of a layer with itself, in place."""
+def _within_layers(signals: Signals, f: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Correlators of layers with themselves and what is left out, both (L + 1, p, p)."""
     own, mean = WithinLayers.of(signals), means(signals)
-    for k, fourth in enumerate(own.averages):
-        remainders, some = np.zeros_like(fourth), np.flatnonzero(~own.exact[k])
+    fourth, remainders = own.averages.copy(), np.zeros_like(own.averages)
+    for k, exact in enumerate(own.exact):
+        some = np.flatnonzero(~exact)
         if len(some):
             parts = f[k], mean[k], k, own.four[:, some]
-            fourth[some], remainders[some] = _split(signals, *parts, count)
-        values[k, :, k] = fourth[own.which] - np.outer(mean[k], mean[k])
-        left[k, :, k] = remainders[own.which]
+            fourth[k, some], remainders[k, some] = _split(signals, *parts, count)
+    values = fourth[:, own.which] - mean[:, :, None] * mean[:, None]
+    return values, remainders[:, own.which]
 
 
 def _split(

@@ -131,6 +131,24 @@ def sampled_sources(
     return S22
 
 
+def sampled_within_layers(signals: Signals, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """⟨g_αβ g_γδ⟩ of every layer with itself and standard errors, both (L + 1, p, p)."""
+    size, (alpha, beta) = signals.K.shape[-1], signals.pairs
+    points = (
+        SETTINGS.path_operations / REPLICATES / np.dot(_COSTS, [size, len(alpha), len(alpha) ** 2])
+    )
+    points = 1 << int(np.clip(np.log2(points / len(signals.K)), _FEWEST, _MOST))
+    routes.record(routes.PATHS, len(signals.K) * len(alpha) ** 2)
+    averages = np.zeros((REPLICATES, len(signals.K), len(alpha), len(alpha)))
+    for number, of in enumerate(np.random.SeedSequence(seed).spawn(REPLICATES)):
+        for k, K in enumerate(signals.K):
+            for h in paths(K[None], np.zeros(0), points, of):
+                values = [psi(h[0]) for psi in signals.functions]
+                g = sum(each[alpha] * each[beta] for each in values)
+                averages[number, k] += g @ g.T / points
+    return averages.mean(axis=0), averages.std(axis=0, ddof=1) / np.sqrt(REPLICATES)
+
+
 class _Remainder:
     """Remainder of a_l g without its mean and its parts of first and second order."""
 

@@ -1,0 +1,315 @@
+"""`solve` for networks of two populations: `BlockNetwork` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.grams.gram_fluctuations import GramFluctuations
+from fieldtheory.grams.gram_responses import propagators, responses, tangents
+from fieldtheory.grams.gram_theory import Entries, GramChain
+from fieldtheory.networks.dispatch import SeparateTheory
+from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
+from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.result import Computed, field
+from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
+from fieldtheory.numerics.validity import warn_if_not_small
+
+_SHARED = (
+    *("residual_kernels", "kernels", "residual_response", "response", "output_kernel"),
+    *("output_response", "tangent_kernels", "output_tangent_kernel", "decorrelation"),
+    *("full_response", "G12", "G11", "G11_error", "kernel_variance", "mean_shift", "kernel_shift"),
+    *("four_point", "output_kurtosis"),
+)
+FIELDS = {name: OF_SOLUTION[name] for name in _SHARED} | fields_of(
+    r"""
+    stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
+        | covariances of the Gram matrices of the stream in two layers over networks
+        | finite order_1 of_pairs
+    """
+)
+# Its kernels are no sum of residual kernels.
+FIELDS["kernel_shift"] = replace(FIELDS["kernel_shift"], sum_of="")
+
+
+@dataclass(frozen=True, eq=False)
+class GramSolution(Computed, SeparateTheory):
+    """The theory of a network of blocks in numbers; every field is computed when first asked for.
+
+    R^(l) is the Gram matrix (1/N) Σ_i h_i h_i of the stream, behind the norm for post-norm and
+    about the mean over the units for LayerNorm, K^(l) its limit for N → ∞; C^(l) is the covariance
+    of what block l adds, C^(0) that of the read-in and C^(L+1) of the outputs. With L the depth, P
+    inputs, p = P(P+1)/2, and ``...`` the batch axes of the scales and K0:
+
+    =====================  ================================  =====================================
+    field                  shape                             meaning
+    =====================  ================================  =====================================
+    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
+    kernels                the same                          K^(l), last entry the output kernel
+    residual_response      (..., L+1) or (..., L+1, P, P)    ∂C^(l)/∂K^(0)
+    response               the same                          ∂K^(l)/∂K^(0)
+    output_kernel          (...) or (..., P, P)              K^(L+1)
+    output_response        the same                          χ^out
+    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
+    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
+    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
+    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    G11_error              (L+2, L+2, p, p)                  its error, several inputs
+    stream_covariance      (L+1, L+1) or (L+1, L+1, p, p)    Cov(R^(l), R^(m))
+    kernel_variance        (L+1,) or (L+1, P, P)             Var R^(l)
+    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    kernel_shift           the same                          ⟨R^(l)⟩ − K^(l) to order 1/N
+    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
+    =====================  ================================  =====================================
+
+    The other conventions are those of `Solution`.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> s = ft.solve(ft.BlockNetwork(depth=3, width=64), 1.0)
+    >>> s.kernels.round(6), s.G11.shape
+    (array([1., 2., 3., 4., 1.]), (5, 5))
+    """
+
+    table = FIELDS
+    settings: ClassVar = {"rtol": float}
+
+    network: GramNetwork  # type: ignore[assignment]
+    input_kernel: np.ndarray
+    rtol: float = DEFAULT_TOLERANCE
+
+    @field
+    def residual_kernels(self) -> np.ndarray:
+        """C*^(l)."""
+        return self._laid_out(self._chain.states[0])
+
+    @field
+    def kernels(self) -> np.ndarray:
+        """K^(l), last the kernel of the output."""
+        residual, stream = self._chain.states[0], self._chain.stream
+        pairs = zip(stream, residual, strict=True)
+        return self._laid_out(Entries(*(np.concatenate([K, C[-1:]]) for K, C in pairs)))
+
+    @field
+    def output_kernel(self) -> np.ndarray:
+        """K^(L+1)."""
+        return self._last(self.kernels)
+
+    @field
+    def residual_response(self) -> np.ndarray:
+        """∂C_αβ^(l)/∂K_αβ^(0)."""
+        return self._by_itself(self._responses.residual)[self._layers(slice(0, -1))]
+
+    @field
+    def response(self) -> np.ndarray:
+        """∂K_αβ^(l)/∂K_αβ^(0)."""
+        return self._by_itself(self._responses.stream)
+
+    @field
+    def output_response(self) -> np.ndarray:
+        """χ^out = ∂K_αβ^(L+1)/∂K_αβ^(0)."""
+        return self._last(self._by_itself(self._responses.residual))
+
+    @field
+    def full_response(self) -> np.ndarray:
+        """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
+        own, pair = self._responses.stream
+        zeros, pairs = np.zeros_like(own), self._chain.pairs
+        sources = (0, 1), (1, 0), (2, 2)
+        each = [
+            assembled(own if upper == 2 else zeros, pair[:, upper], pairs, pair[:, lower])
+            for upper, lower in sources
+        ]
+        return np.stack([np.moveaxis(one, 0, -3) for one in each], axis=-1)
+
+    @field
+    def decorrelation(self) -> np.ndarray:
+        """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
+        own = np.sqrt(np.diagonal(self.kernels, axis1=-2, axis2=-1))
+        size = own[..., :, None] * own[..., None, :]
+        return np.where(np.eye(self.inputs, dtype=bool), 0.0, 1 - self.kernels / size)
+
+    @field
+    def tangent_kernels(self) -> np.ndarray:
+        """Θ^(l) of everything trained, last that of the output; see `tangent_kernels`."""
+        return self.trained({})
+
+    @field
+    def output_tangent_kernel(self) -> np.ndarray:
+        """Θ^(L+1)."""
+        return self._last(self.tangent_kernels)
+
+    def trained(self, rates: Mapping[str, float]) -> np.ndarray:
+        """Θ^(l) for learning rates of kinds of parameters, one where they are left out."""
+        whole = dict.fromkeys(self.network.trained, 1.0)
+        return self._laid_out(tangents(self._chain, whole | dict(rates)))
+
+    @field
+    def G12(self) -> np.ndarray:
+        """⟨C^(l) C̃^(m)⟩ of the (αβ) <- (αβ) entries."""
+        own, pair = propagators(self._chain)
+        N = self.network.width
+        if not self._has_matrix:
+            return own[..., 0] / N
+        return assembled(own, pair, self._chain.pairs) / N
+
+    @field
+    def G11(self) -> np.ndarray:
+        """Cov(C^(l), C^(m)) to order 1/N."""
+        G11 = self._without_pairs(self._fluctuations.covariances.residual) / self.network.width
+        C = self._chain.states[0].own
+        variance = np.diagonal(np.diagonal(self._square(G11)), axis1=0, axis2=1)
+        warn_if_not_small(self.network, variance[:, self._own_places], C)
+        return G11
+
+    @field
+    def G11_error(self) -> np.ndarray:
+        """Errors of G11, zero where it is exact."""
+        return self._without_pairs(self._fluctuations.missed) / self.network.width
+
+    @field
+    def stream_covariance(self) -> np.ndarray:
+        """Cov(R^(l), R^(m)) to order 1/N."""
+        theory = self._fluctuations
+        stream = theory.of_stream(theory.covariances.stream)
+        return self._without_pairs(stream) / self.network.width
+
+    @field
+    def kernel_variance(self) -> np.ndarray:
+        """Var R^(l) to order 1/N."""
+        V = np.diagonal(self._fluctuations.stream_variances, axis1=1, axis2=2)
+        return unpacked(V, self._has_matrix) / self.network.width
+
+    @field
+    def four_point(self) -> np.ndarray:
+        """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j: N Cov(R, R) without a unit with itself."""
+        theory = self._fluctuations
+        return self._without_pairs(theory.stream_variances - theory.of_one_unit)
+
+    @field
+    def mean_shift(self) -> np.ndarray:
+        """⟨C^(l)⟩ − C*^(l) to order 1/N."""
+        return unpacked(self._shifts[0], self._has_matrix) / self.network.width
+
+    @field
+    def kernel_shift(self) -> np.ndarray:
+        """⟨R^(l)⟩ − K^(l) to order 1/N, last that of the output."""
+        residual, stream = self._shifts
+        shift = np.concatenate([stream, residual[-1:]])
+        return unpacked(shift, self._has_matrix) / self.network.width
+
+    @field
+    def output_kurtosis(self) -> np.ndarray:
+        """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C/⟨C⟩² of C^(L+1)."""
+        variance = np.diagonal(self._square(self.G11)[-1, -1])[self._own_places]
+        mean = self._chain.states[0].own[-1]
+        kurtosis = 3 * ratio(ratio(variance, mean), mean)
+        return kurtosis if self._has_matrix else kurtosis[0]
+
+    def __repr__(self) -> str:
+        net = self.network
+        return (
+            f"GramSolution(depth={net.depth}, activation={net.activation.name}, "
+            f"inputs={self.inputs}, width={net.width})"
+        )
+
+    @cached_property
+    def _chain(self) -> GramChain:
+        K0 = self.input_kernel
+        return GramChain(self.network, K0 if self._has_matrix else K0[..., None, None])
+
+    @cached_property
+    def _responses(self) -> Any:
+        return responses(self._chain)
+
+    @cached_property
+    def _fluctuations(self) -> GramFluctuations:
+        return GramFluctuations(self._chain)
+
+    @cached_property
+    def _shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._fluctuations.shifts
+
+    @property
+    def _own_places(self) -> np.ndarray:
+        return np.flatnonzero(np.equal(*np.triu_indices(self.inputs)))
+
+    def _laid_out(self, entries: Entries) -> np.ndarray:
+        """Layers behind the batch axes, inputs as matrices."""
+        if not self._has_matrix:
+            return np.moveaxis(entries.own[..., 0], 0, -1)
+        return np.moveaxis(assembled(*entries, self._chain.pairs), 0, -3)
+
+    def _by_itself(self, entries: Entries) -> np.ndarray:
+        return self._laid_out(Entries(entries.own, entries.pair[:, 2]))
+
+    def _layers(self, some: slice | int) -> tuple[Any, ...]:
+        return (..., some, slice(None), slice(None)) if self._has_matrix else (..., some)
+
+    def _last(self, layers: np.ndarray) -> np.ndarray:
+        return layers[self._layers(-1)].copy()
+
+    def _without_pairs(self, values: np.ndarray) -> np.ndarray:
+        """Fields of one input have no axes of pairs."""
+        return values if self._has_matrix else values[..., 0, 0]
+
+    def _square(self, G11: np.ndarray) -> np.ndarray:
+        return G11 if self._has_matrix else G11[..., None, None]
+
+
+@solve.register(GramNetwork)  # type: ignore[attr-defined,untyped-decorator]
+@named_arguments
+def solve_grams(
+    network: GramNetwork, K0: Any, rtol: float = DEFAULT_TOLERANCE, order: int = 1
+) -> GramSolution:
+    """Kernels, responses and fluctuations of a network of blocks for given inputs.
+
+    Parameters
+    ----------
+    network : GramNetwork
+        Such as a `BlockNetwork`; its scales may have leading batch axes.
+    K0 : float or array_like
+        Kernel of the read-in: a variance, an array of variances (a batch), or a covariance matrix
+        (..., P, P) of P inputs.
+    rtol : float
+        As for other networks.
+    order : int
+        1; terms of order 1/N² of these networks are not there.
+
+    Returns
+    -------
+    GramSolution
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed; if a variance is zero where a norm divides by it. From
+        ``mean_shift``, for φ with kinks and parallel inputs.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> net = ft.BlockNetwork(depth=12, activation="silu", gated=True, branch_scale=0.2)
+    >>> ft.solve(net, [[1.0, 0.5], [0.5, 1.0]]).kernels[-1].round(4)
+    array([[1.    , 0.4609],
+           [0.4609, 1.    ]])
+    """
+    kernel = validation.input_kernel_array("K0", K0)
+    rtol = validation.within("rtol", rtol, 1e-14, 0.1)
+    if order != 1:
+        raise ValueError(f"order must be 1 for a {type(network).__name__}, got {order!r}")
+    return GramSolution(network, kernel, rtol)
