@@ -87,7 +87,7 @@ class DeepNetwork(NetworkFamily, abstract=True):
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in self.layer_parameters:
-                if value is None:
+                if value is None and field.default is None:
                     continue
                 # Schedules by name are those of ρ_l.
                 named = field.name != "skip_scale"

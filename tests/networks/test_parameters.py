@@ -37,7 +37,17 @@ def refusal(call, *arguments, **named):
 
 def test_every_parameter_has_spellings_and_is_one_of_a_network():
     names = {field.name for field in fields(ft.ResidualNetwork)}
-    assert set(SPELLINGS) == set(PARAMETERS) == names
+    assert set(SPELLINGS) == names
+    assert set(PARAMETERS) == names | {field.name for field in fields(ft.BlockNetwork)}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("norm", "normalization (n)"), ("eps", "epsilon (ε)"), ("mlp_ratio", "expansion (M/N)")],
+)
+def test_of_a_network_of_blocks(typed, meant):
+    expected = f"unknown argument {typed!r}: did you mean {meant}?"
+    assert refusal(ft.BlockNetwork, **{"depth": 2, typed: 1.0}) == expected
 
 
 @pytest.mark.parametrize("family", [ft.ResidualNetwork, ft.FeedForwardNetwork])
