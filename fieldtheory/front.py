@@ -9,7 +9,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
-from fieldtheory.grams import GramSolution
+from fieldtheory.grams import GramSolution, GramTangentKernels
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
@@ -56,6 +56,7 @@ __all__ = [
     "FeedForwardNetwork",
     "GaussianAverage",
     "GramSolution",
+    "GramTangentKernels",
     "KernelFunction",
     "NetworkPosterior",
     "OutputLaw",

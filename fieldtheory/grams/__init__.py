@@ -1,5 +1,6 @@
 """Networks whose Gram matrices are a Markov chain, as `BlockNetwork`: solved and simulated."""
 
 from fieldtheory.grams.gram_solution import GramSolution
+from fieldtheory.grams.gram_tangents import GramTangentKernels
 
-__all__ = ["GramSolution"]
+__all__ = ["GramSolution", "GramTangentKernels"]

@@ -96,7 +96,7 @@ def tangents(chain: GramChain, rates: Mapping[str, float]) -> Entries:
             slope = coefficients.weight * averages[k][1] * others
             of_bias = network.signals(np.zeros_like(Q.value), parameters)[k]
             weights = rates[f"{name}_weight"] * (Q.value - of_bias)
-            source = source + slope * (weights + rates[f"{name}_bias"] * of_bias)
+            source = source + slope * (weights + rates.get(f"{name}_bias", 0.0) * of_bias)
             gain = gain + slope * Q.gradient[2]
         K0 = chain.inputs.own if own else chain.inputs.pair
         theta = [rates["readin_weight"] * (K0 - bias) + rates["readin_bias"] * bias]

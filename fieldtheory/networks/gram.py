@@ -116,7 +116,8 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     def trained(self) -> tuple[str, ...]:
         """Kinds of parameters, each with a learning rate."""
         layers = ("readin", *self.signal_names, "outer", "readout")
-        return tuple(f"{layer}_{kind}" for layer in layers for kind in ("weight", "bias"))
+        kinds = (f"{layer}_{kind}" for layer in layers for kind in ("weight", "bias"))
+        return tuple(kind for kind in kinds if f"{kind}_variance" in self.parameters)
 
     def of_layers(self) -> dict[str, Any]:
         """The parameters as numbers, those of layers with the axis of layers first, (L, ...)."""

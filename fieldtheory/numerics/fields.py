@@ -223,6 +223,7 @@ DIMENSIONS: Mapping[str, tuple[str, str]] = {
     "other_input_": ("fourth input", r"\delta"),
     "pair": ("pair of inputs", r"(\alpha\beta)"),
     "pair_": ("second pair of inputs", r"(\gamma\delta)"),
+    "trained": ("kind of parameters that is trained", "k"),
     "training": ("training input", r"\mu"),
     "output": ("output", "i"),
     "source": ("entry of the input kernel that is moved", r"K^{(0)}_{\gamma\delta}"),

@@ -282,3 +282,18 @@ def test_fields_are_labelled_and_saved(tmp_path):
 def test_bad_input(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def test_tangent_kernels_of_kinds_of_parameters():
+    net, _ = both(gated=True, epsilon=0.1)
+    kinds = net.trained
+    each = [
+        ft.tangent_kernels(net, K0, dict.fromkeys(kinds, 0.0) | {kind: 1.0}).tangent_kernels
+        for kind in kinds
+    ]
+    s = ft.solve(net, K0)
+    np.testing.assert_allclose(sum(each), s.tangent_kernels, rtol=1e-12)
+    readout = each[kinds.index("readout_weight")] + each[kinds.index("readout_bias")]
+    np.testing.assert_allclose(readout[-1], s.output_kernel, rtol=1e-12)
+    with pytest.raises(ValueError, match="rates must be one of .*got 'inner'"):
+        ft.tangent_kernels(net, K0, {"inner": 0.0})

@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.parameters import named_arguments
@@ -94,6 +95,7 @@ class TangentKernels(WithTangents):
         return trained(self.network, self.parametrization, self.weight_rates, self.bias_rates)
 
 
+@by_network_type
 @named_arguments
 def tangent_kernels(
     network: LayeredNetwork,
