@@ -1,6 +1,8 @@
 """Functions of the entries of a Gram matrix with their derivatives, derived and compiled once.
 
-An entry F_αβ of the next layer depends on X_αα, X_ββ and X_αβ alone, a variance F_αα on X_αα.
+An entry F_αβ of the next layer depends on X_αα, X_ββ and X_αβ alone, a variance F_αα on X_αα. All
+entries α <= β stand on one axis; of a variance what stands for X_αβ is X_αα itself, and X_αα and
+X_ββ move nothing.
 """
 
 from __future__ import annotations
@@ -17,27 +19,58 @@ from fieldtheory.networks.gram import GramEntry, GramNetwork
 
 _XX, _YY = sp.symbols("X_xx X_yy", positive=True)
 _XY = sp.Symbol("X_xy", real=True)
-_OF_PAIR, _OF_ONE = (_XX, _YY, _XY), (_XX,)
-_ENTRY = {_OF_PAIR: GramEntry(_XY, _XX, _YY), _OF_ONE: GramEntry(_XX, _XX, _XX)}
 
 
-class Jet(NamedTuple):
-    """A function of n entries with its derivatives: (X_αα, X_ββ, X_αβ), or X_αα alone.
+class Pairs(NamedTuple):
+    """The entries α <= β of matrices (P, P), in the order of `np.triu_indices`.
 
     Parameters
     ----------
-    value : ndarray, shape (...)
-    gradient : ndarray, shape (n, ...)
-    hessian : ndarray, shape (n, n, ...)
+    alpha, beta : ndarray of int, shape (p,)
+        The inputs of each pair.
+    first, second : ndarray of int, shape (p,)
+        Places of the variances of α and of β among the pairs.
+    own, others : ndarray of int
+        Places of the variances, and of the covariances.
+    """
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    own: np.ndarray
+    others: np.ndarray
+
+    @classmethod
+    def of(cls, inputs: int) -> Pairs:
+        """Those of so many inputs."""
+        alpha, beta = np.triu_indices(inputs)
+        own, others = np.flatnonzero(alpha == beta), np.flatnonzero(alpha != beta)
+        return cls(alpha, beta, own[alpha], own[beta], own, others)
+
+
+class Jet(NamedTuple):
+    """Entries of a matrix as functions of the entries (αα), (ββ), (αβ) of another.
+
+    Parameters
+    ----------
+    value : ndarray, shape (..., p)
+    gradient : ndarray, shape (3, ..., p)
+    hessian : ndarray, shape (3, 3, ..., p)
     """
 
     value: np.ndarray
     gradient: np.ndarray
     hessian: np.ndarray
 
-    def of(self, inner: Sequence[Jet]) -> Jet:
-        """The function of functions."""
-        slopes, curvatures = (np.array([each[k] for each in inner]) for k in (1, 2))
+    def of(self, inner: Jet, pairs: Pairs) -> Jet:
+        """The function of the entries of a function."""
+        slopes, curvatures = (np.zeros((3, *each.shape)) for each in inner[1:])
+        # The variances of a pair move with its first and second entries, a variance with its own.
+        for e, places in enumerate((pairs.first, pairs.second)):
+            slopes[e, e] = inner.gradient[2][..., places]
+            curvatures[e, e, e] = inner.hessian[2, 2][..., places]
+        slopes[2], curvatures[2] = inner.gradient, inner.hessian
         hessian = np.einsum("fg...,fd...,ge...->de...", self.hessian, slopes, slopes)
         return Jet(
             self.value,
@@ -48,27 +81,36 @@ class Jet(NamedTuple):
     def times(self, other: Jet) -> Jet:
         """The product of two functions."""
         mixed = self.gradient[:, None] * other.gradient
+        mixed = mixed + np.swapaxes(mixed, 0, 1)
         return Jet(
             self.value * other.value,
             self.gradient * other.value + self.value * other.gradient,
-            self.hessian * other.value
-            + mixed
-            + np.swapaxes(mixed, 0, 1)
-            + self.value * other.hessian,
+            self.hessian * other.value + mixed + self.value * other.hessian,
         )
 
-    def scaled(self, weight: Any, bias: Any = 0.0) -> Jet:
+    def scaled(self, weight: Any, bias: Any) -> Jet:
         """weight · F + bias."""
         return Jet(self.value * weight + bias, self.gradient * weight, self.hessian * weight)
 
     def followed_by(self, last: Jet) -> Jet:
         """The same with the last layer of another behind it; layers are the first axis."""
-        return Jet(
-            *(
-                np.concatenate([one, other.take([-1], axis)], axis)
-                for axis, (one, other) in enumerate(zip(self, last, strict=True))
-            )
-        )
+        both = zip(self, last, strict=True)
+        each = (np.concatenate([a, b.take([-1], k)], k) for k, (a, b) in enumerate(both))
+        return Jet(*each)
+
+    def moved(self, l: int, change: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """The change of layer l with that of the entries of the other matrix, (p, ...)."""
+        by_a, by_b, by_t = self.gradient[:, l].reshape(3, -1, *(1,) * (change.ndim - 1))
+        moved = by_t * change
+        if len(pairs.others):
+            moved += by_a * change[pairs.first] + by_b * change[pairs.second]
+        return moved
+
+    def shifted(self, l: int, m: np.ndarray, V: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """F' m + F'':V/2 of layer l, with the covariances V (p, p)."""
+        entries = np.array([pairs.first, pairs.second, np.arange(len(m))])
+        covariances = V[entries[:, None], entries]
+        return self.moved(l, m, pairs) + (self.hessian[:, :, l] * covariances).sum((0, 1)) / 2
 
 
 def product(jets: Sequence[Jet]) -> Jet:
@@ -76,52 +118,73 @@ def product(jets: Sequence[Jet]) -> Jet:
     return reduce(Jet.times, jets)
 
 
-class EntryFunctions(NamedTuple):
-    """Entries of a layer as functions ``f(entries, parameters)``: a `Jet`, of order 0 the value.
-
-    Parameters
-    ----------
-    stream, read : callable
-        Of the Gram matrices of what the skip connection carries and of what is read.
-    signals : tuple of callable
-        The Q_k.
-    """
-
-    stream: Callable[..., Jet]
-    read: Callable[..., Jet]
-    signals: tuple[Callable[..., Jet], ...]
-
-
 @lru_cache(maxsize=64)
-def entry_functions(network: GramNetwork, one: bool) -> EntryFunctions:
-    """Those of a network, of a variance (``one``) or of a covariance."""
-    variables = _OF_ONE if one else _OF_PAIR
-    # What norms depend on is the same in all layers.
+def entry_functions(network: GramNetwork) -> dict[str, Callable[..., Any]]:
+    """Functions ``f(X, parameters, pairs, order)`` of the entries of a network.
+
+    "stream" and "read" are of what the skip connection carries and of what is read, "signals_0",
+    ... the Q_k. Of order 0 they are the values (..., p), of order 2 a `Jet`, of order 1 the slope
+    by X_αβ alone, at fixed variances, also of variances.
+    """
     parameters = {name: sp.Symbol(name, positive=True) for name in sorted(network.parameters)}
-    entry = _ENTRY[variables]
-    read = network.read(entry, parameters)
 
-    def compiled(expression: Any) -> Callable[..., Jet]:
-        F, count = sp.sympify(expression), len(variables)
-        names = [name for name, symbol in parameters.items() if F.has(symbol)]
-        gradient = [F.diff(x) for x in variables]
-        hessian = [slope.diff(x) for slope in gradient for x in variables]
-        arguments = [*variables, *map(parameters.get, names)]
-        alone, all_of_it = (lambdify(arguments, each) for each in ([F], [F, *gradient, *hessian]))
+    def function(entry: Callable[[GramEntry], Any]) -> Callable[..., Any]:
+        of_pair, of_own = (
+            _compiled(entry(at), variables, parameters)
+            for at, variables in (
+                (GramEntry(_XY, _XX, _YY), (_XX, _YY, _XY)),
+                (GramEntry(_XX, _XX, _XX), (_XX,)),
+            )
+        )
 
-        def jet(entries: Sequence[np.ndarray], values: Mapping[str, Any], order: int = 2) -> Any:
-            numbers = (all_of_it if order else alone)(*entries, *map(values.get, names))
-            shape = np.broadcast_shapes(*(np.shape(x) for x in entries))
+        def of_entries(X: np.ndarray, values: Mapping[str, Any], pairs: Pairs, order: int) -> Any:
+            every = X[..., pairs.first], X[..., pairs.second], X
+            if order == 1:
+                return of_pair(every, values)[3]
+            own = np.array(of_own([X[..., pairs.own]], values))
             if not order:
-                return np.broadcast_to(numbers[0], shape)
-            rows = np.array([np.broadcast_to(number, shape) for number in numbers], dtype=float)
-            hessian = rows[1 + count :].reshape(count, count, *shape)
-            return Jet(rows[0], rows[1 : 1 + count], hessian)
+                rows = own[:1]
+            else:
+                rows = np.zeros((13, *own.shape[1:]))
+                rows[[0, 3, 12]] = own
+            whole = np.empty((len(rows), *X.shape))
+            whole[..., pairs.own] = rows
+            if len(pairs.others):
+                at = [each[..., pairs.others] for each in every]
+                whole[..., pairs.others] = of_pair(at, values)[: len(rows)]
+            if not order:
+                return whole[0]
+            return Jet(whole[0], whole[1:4], whole[4:].reshape(3, 3, *X.shape))
 
-        return jet
+        return of_entries
 
-    return EntryFunctions(
-        compiled(network.stream(entry, parameters)),
-        compiled(read),
-        tuple(map(compiled, network.signals(read, parameters))),
-    )
+    def read(at: GramEntry) -> Any:
+        return network.read(at, parameters)
+
+    def signal(k: int) -> Callable[..., Any]:
+        return function(lambda at: network.signals(read(at), parameters)[k])
+
+    functions = {f"signals_{k}": signal(k) for k in range(len(network.factors))}
+    functions["stream"] = function(lambda at: network.stream(at, parameters))
+    functions["read"] = function(read)
+    return functions
+
+
+def _compiled(
+    expression: Any, variables: Sequence[sp.Symbol], parameters: Mapping[str, sp.Symbol]
+) -> Callable[..., list[np.ndarray]]:
+    """F, its gradient and its Hessian as arrays."""
+    F = sp.sympify(expression)
+    names = [name for name, symbol in parameters.items() if F.has(symbol)]
+    # As one fraction, which is exactly 0 where a norm without ε fixes a variance.
+    gradient = [sp.factor(F.diff(x)) for x in variables]
+    hessian = [slope.diff(x) for slope in gradient for x in variables]
+    arguments = [*variables, *map(parameters.__getitem__, names)]
+    function = lambdify(arguments, [F, *gradient, *hessian])
+
+    def arrays(entries: Sequence[np.ndarray], values: Mapping[str, Any]) -> list[np.ndarray]:
+        numbers = function(*entries, *(values[name] for name in names))
+        shape = np.broadcast_shapes(*map(np.shape, numbers), np.shape(entries[0]))
+        return [np.broadcast_to(number, shape) for number in numbers]
+
+    return arrays

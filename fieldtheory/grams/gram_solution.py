@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_fluctuations import GramFluctuations
 from fieldtheory.grams.gram_responses import propagators, responses, tangents
-from fieldtheory.grams.gram_theory import Entries, GramChain
+from fieldtheory.grams.gram_theory import GramChain
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -22,7 +22,7 @@ from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
+from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.validity import warn_if_not_small
 
 _SHARED = (
@@ -101,8 +101,7 @@ class GramSolution(Computed, SeparateTheory):
     def kernels(self) -> np.ndarray:
         """K^(l), last the kernel of the output."""
         residual, stream = self._chain.states[0], self._chain.stream
-        pairs = zip(stream, residual, strict=True)
-        return self._laid_out(Entries(*(np.concatenate([K, C[-1:]]) for K, C in pairs)))
+        return self._laid_out(np.concatenate([stream, residual[-1:]]))
 
     @field
     def output_kernel(self) -> np.ndarray:
@@ -112,29 +111,28 @@ class GramSolution(Computed, SeparateTheory):
     @field
     def residual_response(self) -> np.ndarray:
         """∂C_αβ^(l)/∂K_αβ^(0)."""
-        return self._by_itself(self._responses.residual)[self._layers(slice(0, -1))]
+        return self._laid_out(self._responses[0][:-1, 2])
 
     @field
     def response(self) -> np.ndarray:
         """∂K_αβ^(l)/∂K_αβ^(0)."""
-        return self._by_itself(self._responses.stream)
+        return self._laid_out(self._responses[1][:, 2])
 
     @field
     def output_response(self) -> np.ndarray:
         """χ^out = ∂K_αβ^(L+1)/∂K_αβ^(0)."""
-        return self._last(self._by_itself(self._responses.residual))
+        return self._last(self._laid_out(self._responses[0][:, 2]))
 
     @field
     def full_response(self) -> np.ndarray:
         """∂K_αβ^(l)/∂(K_αα, K_ββ, K_αβ)^(0) on the last axis; a variance responds in the last."""
-        own, pair = self._responses.stream
-        zeros, pairs = np.zeros_like(own), self._chain.pairs
-        sources = (0, 1), (1, 0), (2, 2)
-        each = [
-            assembled(own if upper == 2 else zeros, pair[:, upper], pairs, pair[:, lower])
-            for upper, lower in sources
-        ]
-        return np.stack([np.moveaxis(one, 0, -3) for one in each], axis=-1)
+        first, second, own = (
+            self._laid_out(each) for each in np.moveaxis(self._responses[1], 1, 0)
+        )
+        # Below the diagonal α and β are exchanged.
+        lower = np.tri(self.inputs, k=-1, dtype=bool)
+        variances = np.where(lower, second, first), np.where(lower, first, second)
+        return np.stack([*variances, own], axis=-1)
 
     @field
     def decorrelation(self) -> np.ndarray:
@@ -161,19 +159,15 @@ class GramSolution(Computed, SeparateTheory):
     @field
     def G12(self) -> np.ndarray:
         """⟨C^(l) C̃^(m)⟩ of the (αβ) <- (αβ) entries."""
-        own, pair = propagators(self._chain)
-        N = self.network.width
-        if not self._has_matrix:
-            return own[..., 0] / N
-        return assembled(own, pair, self._chain.pairs) / N
+        return unpacked(propagators(self._chain), self._has_matrix) / self.network.width
 
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N."""
         G11 = self._without_pairs(self._fluctuations.covariances.residual) / self.network.width
-        C = self._chain.states[0].own
+        own = self._chain.pairs.own
         variance = np.diagonal(np.diagonal(self._square(G11)), axis1=0, axis2=1)
-        warn_if_not_small(self.network, variance[:, self._own_places], C)
+        warn_if_not_small(self.network, variance[:, own], self._chain.states[0][:, own])
         return G11
 
     @field
@@ -184,9 +178,7 @@ class GramSolution(Computed, SeparateTheory):
     @field
     def stream_covariance(self) -> np.ndarray:
         """Cov(R^(l), R^(m)) to order 1/N."""
-        theory = self._fluctuations
-        stream = theory.of_stream(theory.covariances.stream)
-        return self._without_pairs(stream) / self.network.width
+        return self._without_pairs(self._fluctuations.stream_covariances) / self.network.width
 
     @field
     def kernel_variance(self) -> np.ndarray:
@@ -215,8 +207,9 @@ class GramSolution(Computed, SeparateTheory):
     @field
     def output_kurtosis(self) -> np.ndarray:
         """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C/⟨C⟩² of C^(L+1)."""
-        variance = np.diagonal(self._square(self.G11)[-1, -1])[self._own_places]
-        mean = self._chain.states[0].own[-1]
+        own = self._chain.pairs.own
+        variance = np.diagonal(self._square(self.G11)[-1, -1])[own]
+        mean = self._chain.states[0][-1, own]
         kurtosis = 3 * ratio(ratio(variance, mean), mean)
         return kurtosis if self._has_matrix else kurtosis[0]
 
@@ -244,24 +237,12 @@ class GramSolution(Computed, SeparateTheory):
     def _shifts(self) -> tuple[np.ndarray, np.ndarray]:
         return self._fluctuations.shifts
 
-    @property
-    def _own_places(self) -> np.ndarray:
-        return np.flatnonzero(np.equal(*np.triu_indices(self.inputs)))
-
-    def _laid_out(self, entries: Entries) -> np.ndarray:
+    def _laid_out(self, layers: np.ndarray) -> np.ndarray:
         """Layers behind the batch axes, inputs as matrices."""
-        if not self._has_matrix:
-            return np.moveaxis(entries.own[..., 0], 0, -1)
-        return np.moveaxis(assembled(*entries, self._chain.pairs), 0, -3)
-
-    def _by_itself(self, entries: Entries) -> np.ndarray:
-        return self._laid_out(Entries(entries.own, entries.pair[:, 2]))
-
-    def _layers(self, some: slice | int) -> tuple[Any, ...]:
-        return (..., some, slice(None), slice(None)) if self._has_matrix else (..., some)
+        return np.moveaxis(unpacked(layers, self._has_matrix), 0, -3 if self._has_matrix else -1)
 
     def _last(self, layers: np.ndarray) -> np.ndarray:
-        return layers[self._layers(-1)].copy()
+        return (layers[..., -1, :, :] if self._has_matrix else layers[..., -1]).copy()
 
     def _without_pairs(self, values: np.ndarray) -> np.ndarray:
         """Fields of one input have no axes of pairs."""

@@ -16,36 +16,29 @@ has N − 1 of them: m begins with −K0, and m' has −C in addition. `derive` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fieldtheory.grams.entry_functions import Jet, entry_functions, product
+from fieldtheory.grams.entry_functions import Jet, Pairs, entry_functions, product
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
-from fieldtheory.numerics.symmetric_matrices import assembled, packed
-
-
-class Entries(NamedTuple):
-    """Variances (..., P) and covariances (..., P(P−1)/2), or their `Jet`s."""
-
-    own: Any
-    pair: Any
+from fieldtheory.numerics.symmetric_matrices import unpacked
 
 
 @dataclass(frozen=True, eq=False)
 class GramChain:
     """The Gram matrices of a network for given inputs, for N → ∞ and to order 1/N.
 
-    Layers are on the first axis, batch axes behind it. The last axis counts the P inputs, their
-    pairs α < β, or for fluctuations the p = P(P+1)/2 pairs of `np.triu_indices`.
+    Layers are on the first axis, batch axes behind it, on the last one the p = P(P+1)/2 entries
+    α <= β in the order of `np.triu_indices`.
 
     Parameters
     ----------
@@ -57,17 +50,17 @@ class GramChain:
     input_kernel: np.ndarray
 
     @cached_property
-    def pairs(self) -> tuple[Any, ...]:
-        """α and β of the pairs of different inputs."""
-        return np.triu_indices(self.input_kernel.shape[-1], 1)
+    def pairs(self) -> Pairs:
+        """The pairs of inputs."""
+        return Pairs.of(self.input_kernel.shape[-1])
 
     @cached_property
-    def inputs(self) -> Entries:
+    def inputs(self) -> np.ndarray:
         """The entries of K0 with the batch axes of the network."""
         K0 = self.input_kernel
-        shape = np.broadcast_shapes(self.network.batch_shape, K0.shape[:-2]) + K0.shape[-2:]
-        K0 = np.broadcast_to(K0, shape)
-        return Entries(np.diagonal(K0, axis1=-2, axis2=-1), K0[..., *self.pairs])
+        batch = np.broadcast_shapes(self.network.batch_shape, K0.shape[:-2])
+        K0 = K0[..., self.pairs.alpha, self.pairs.beta]
+        return np.broadcast_to(K0, (*batch, K0.shape[-1]))
 
     @cached_property
     def functions(self) -> tuple[LayerFunctions, ...]:
@@ -77,183 +70,156 @@ class GramChain:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Parameters, those of layers as arrays (L, ..., 1)."""
-        parameters, batch = self.network.of_layers(), self.inputs.own.ndim - 1
+        parameters, batch = self.network.of_layers(), self.inputs.ndim - 1
         for name in self.network.layer_parameters:
             values = parameters[name]
             new = (1,) * (batch + 1 - values.ndim)
             parameters[name] = values.reshape(len(values), *new, *values.shape[1:], 1)
         return parameters
 
-    def _of_layer(self, l: int) -> dict[str, Any]:
-        own = {name: self.parameters[name][l - 1] for name in self.network.layer_parameters}
-        return self.parameters | own
+    @cached_property
+    def skips(self) -> np.ndarray:
+        """γ_l² of the layers 1, ..., L, shape (L, ..., 1)."""
+        skip = np.asarray(self.network.layer(self.parameters).skip)
+        return np.broadcast_to(skip**2, (self.network.depth, *skip.shape[1:]))
 
-    def packed(self, entries: Entries) -> np.ndarray:
-        """All pairs α <= β, shape (..., p)."""
-        return packed(assembled(entries.own, entries.pair, self.pairs))
+    def entries(self, name: str, X: np.ndarray, order: int, layer: int | None = None) -> Any:
+        """A function of the entries of all layers or of one; see `entry_functions`."""
+        values = self.parameters
+        if layer is not None:
+            own = {each: values[each][layer - 1] for each in self.network.layer_parameters}
+            values = values | own
+        return entry_functions(self.network)[name](X, values, self.pairs, order)
 
-    @property
-    def is_stream(self) -> bool:
-        """Whether the skip connection carries X itself."""
-        jets = self.stream_jets
-        slopes = (jets.own.gradient - 1).any(), (jets.pair.gradient[2] - 1).any()
-        return not (any(slopes) or jets.pair.gradient[:2].any())
-
-    def entries(
-        self, name: str, X: Entries, values: Mapping[str, Any], order: int
-    ) -> list[Entries]:
-        """Functions of the entries of a layer: "stream", "read" or "signals"."""
-        own, pair = (getattr(entry_functions(self.network, one), name) for one in (True, False))
-        if name != "signals":
-            own, pair = (own,), (pair,)
-        of_pair = [X.own[..., members] for members in self.pairs] + [X.pair]
-        return [
-            Entries(one([X.own], values, order), other(of_pair, values, order))
-            for one, other in zip(own, pair, strict=True)
-        ]
+    def signals(self, X: np.ndarray, order: int, layer: int | None = None) -> list[Any]:
+        """The Q_k."""
+        names = (f"signals_{k}" for k in range(len(self.functions)))
+        return [self.entries(name, X, order, layer) for name in names]
 
     # Infinite width.
 
     @cached_property
-    def states(self) -> tuple[Entries, Entries]:
-        """C^(l) of L + 2 layers and X^(l) of L + 1 layers."""
-        residual, streams = [self.inputs], [self.inputs]
-        for l in range(1, self.network.depth + 1):
-            X, values = streams[-1], self._of_layer(l)
-            weight, bias, skip = self.network.layer(values)
+    def states(self) -> tuple[np.ndarray, np.ndarray]:
+        """C^(l), shape (L + 2, ..., p), and X^(l), (L + 1, ..., p)."""
+        depth, network = self.network.depth, self.network
+        C, X = (np.empty((size, *self.inputs.shape)) for size in (depth + 2, depth + 1))
+        C[0] = X[0] = self.inputs
+        coefficients = network.layer(self.parameters)
+        weights, biases = (np.broadcast_to(each, self.skips.shape) for each in coefficients[:2])
+        for l in range(1, depth + 1):
             with np.errstate(invalid="ignore"):
-                (carried,) = self.entries("stream", X, values, 0)
-                signals = self.entries("signals", X, values, 0)
-            if not all(np.isfinite(Q.own).all() for Q in signals):
+                carried = self.entries("stream", X[l - 1], 0, l)
+                Q = self.signals(X[l - 1], 0, l)
+            if not np.isfinite(Q).all():
                 raise ValueError(
                     "K0 must have positive variances where a norm divides by them, got "
-                    f"{self.inputs.own.min():.6g}; use epsilon > 0"
+                    f"{self.inputs.min():.6g}; use epsilon > 0"
                 )
-            averages = self._averages(signals)
-            C = Entries(*(weight * average + bias for average in averages))
-            X = Entries(*(skip**2 * s + c for s, c in zip(carried, C, strict=True)))
-            require_finite("the kernel", X.own, l)
-            residual.append(C)
-            streams.append(X)
-        (read,) = self.entries("read", streams[-1], self.parameters, 0)
-        weight, bias, _ = self.network.readout(self.parameters)
-        residual.append(Entries(*(weight * r + bias for r in read)))
-        return tuple(  # type: ignore[return-value]
-            Entries(*map(np.array, zip(*layers, strict=True))) for layers in (residual, streams)
-        )
+            average = np.prod([*map(self.average, self.functions, Q)], axis=0)
+            C[l] = weights[l - 1] * average + biases[l - 1]
+            X[l] = self.skips[l - 1] * carried + C[l]
+            require_finite("the kernel", X[l], l)
+        readout = network.readout(self.parameters)
+        C[-1] = readout.weight * self.entries("read", X[-1], 0) + readout.bias
+        return C, X
 
     @cached_property
-    def stream(self) -> Entries:
+    def stream(self) -> np.ndarray:
         """K^(l) of the L + 1 layers of the stream, as the skip connections carry it."""
-        (stream,) = self.entries("stream", self.states[1], self.parameters, 0)
-        return stream
+        return np.asarray(self.entries("stream", self.states[1], 0))
 
-    def _averages(self, signals: list[Entries]) -> Entries:
-        """⟨a a⟩."""
-        own, pair = np.ones_like(self.inputs.own), np.ones_like(self.inputs.pair)
-        for functions, Q in zip(self.functions, signals, strict=True):
-            own = own * functions.second_moment(Q.own)
-            if pair.size:
-                pair = pair * functions.covariance(*self.covariances(Q))
-        return Entries(own, pair)
+    def average(self, functions: LayerFunctions, Q: np.ndarray) -> np.ndarray:
+        """⟨φφ⟩ of signals with the covariances Q (..., p)."""
+        return self._of_both(functions.second_moment, functions.covariance, Q)
 
-    def covariances(self, Q: Entries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def slope(self, functions: LayerFunctions, Q: np.ndarray) -> np.ndarray:
+        """⟨φ'φ'⟩."""
+        return self._of_both(functions.slope_square, functions.covariance_susceptibility, Q)
+
+    def _of_both(self, one: Callable[..., Any], two: Callable[..., Any], Q: np.ndarray) -> Any:
+        """A function of variances, and of the variances and the covariance of pairs."""
+        values = np.empty(Q.shape)
+        values[..., self.pairs.own] = one(Q[..., self.pairs.own])
+        if len(self.pairs.others):
+            values[..., self.pairs.others] = two(*self.covariances(Q))
+        return values
+
+    def covariances(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Variances and covariance of pairs, those that are parallel within rounding exactly so."""
-        parallel = kernels.parallel_pairs(Q.own, Q.pair, self.pairs)
-        joint = kernels.as_parallel(parallel, Q.own, Q.pair, self.pairs)
-        first, second = (Q.own[..., members] for members in self.pairs)
-        return first, second, joint
+        at = self.pairs
+        own, joint = Q[..., at.own], Q[..., at.others]
+        members = at.alpha[at.others], at.beta[at.others]
+        parallel = kernels.parallel_pairs(own, joint, members)
+        joint = kernels.as_parallel(parallel, own, joint, members)
+        return own[..., members[0]], own[..., members[1]], joint
 
     # Derivatives of all layers.
 
     @cached_property
-    def before(self) -> Entries:
-        """X^(l) that the branches read, of the layers 0, ..., L − 1."""
-        X = self.states[1]
-        return Entries(X.own[:-1], X.pair[:-1])
+    def stream_jet(self) -> Jet:
+        """s(X^(l)) of L + 1 layers."""
+        jet: Jet = self.entries("stream", self.states[1], 2)
+        return jet
 
     @cached_property
-    def stream_jets(self) -> Entries:
-        """`Jet`s of s(X) of L + 1 layers."""
-        (stream,) = self.entries("stream", self.states[1], self.parameters, 2)
-        return stream
+    def is_stream(self) -> bool:
+        """Whether the skip connection carries X itself."""
+        jet = self.stream_jet
+        return not ((jet.gradient[2] - 1).any() or jet.gradient[:2].any())
 
     @cached_property
-    def slopes(self) -> Entries:
-        """`Jet`s of C^(l+1) by X^(l), of L + 1 layers, without second derivatives."""
+    def slopes(self) -> Jet:
+        """C^(l+1) by X^(l), of L + 1 layers, without second derivatives."""
         return self._branches(second=False)
 
     @cached_property
-    def curved(self) -> Entries:
+    def curved(self) -> Jet:
         """The same with second derivatives."""
         return self._branches(second=True)
 
-    def _branches(self, second: bool) -> Entries:
-        signals = self.entries("signals", self.before, self.parameters, 2)
+    def _branches(self, second: bool) -> Jet:
+        X = self.states[1]
         averages = [
-            self._average_jets(functions, Q, second)
-            for functions, Q in zip(self.functions, signals, strict=True)
+            self._average_jet(functions, Q.value, second).of(Q, self.pairs)
+            for functions, Q in zip(self.functions, self.signals(X[:-1], 2), strict=True)
         ]
-        (read,) = self.entries("read", self.states[1], self.parameters, 2)
-        weight, bias, _ = self.network.layer(self.parameters)
-        readout = self.network.readout(self.parameters)
-        return Entries(
-            *(
-                product([each[side] for each in averages])
-                .scaled(weight, bias)
-                .followed_by(read[side].scaled(readout.weight, readout.bias))
-                for side in range(2)
-            )
-        )
+        layers = product(averages).scaled(*self.network.layer(self.parameters)[:2])
+        read: Jet = self.entries("read", X, 2)
+        return layers.followed_by(read.scaled(*self.network.readout(self.parameters)[:2]))
 
-    def _average_jets(self, functions: LayerFunctions, Q: Entries, second: bool) -> Entries:
-        """`Jet`s of ⟨φφ⟩ by X, of a factor with the signals' `Jet`s Q."""
-        variance = Q.own.value
-        M = functions.second_moment(variance), functions.susceptibility(variance)
-        curvature = functions.curvature(variance) if second else np.zeros_like(variance)
-        own = Jet(M[0], M[1][None], curvature[None, None]).of([Q.own])
-        a, b, t = self.covariances(Entries(variance, Q.pair.value))
-        if not t.size:
-            return Entries(own, Jet(t, np.zeros((3, *t.shape)), np.zeros((3, 3, *t.shape))))
-        gradient = np.array(
-            [
-                functions.cross_susceptibility(a, b, t),
-                functions.cross_susceptibility(b, a, t),
-                functions.covariance_susceptibility(a, b, t),
-            ]
-        )
-        hessian = np.zeros((3, *gradient.shape))
+    def _average_jet(self, functions: LayerFunctions, Q: np.ndarray, second: bool) -> Jet:
+        """⟨φφ⟩ by Q."""
+        own, others = self.pairs.own, self.pairs.others
+        gradient, hessian = np.zeros((3, *Q.shape)), np.zeros((3, 3, *Q.shape))
+        variance = Q[..., own]
+        gradient[2][..., own] = functions.susceptibility(variance)
         if second:
-            signals = self.signals(functions, variance, t)
-            others = np.flatnonzero(np.not_equal(*signals.pairs))
-            hessian = curvatures(signals, others, np.ones(t.shape, dtype=bool))
-        # How the variances of a pair move with its three entries.
-        variances = [_of_variance(Q.own, members, e) for e, members in enumerate(self.pairs)]
-        return Entries(
-            own, Jet(functions.covariance(a, b, t), gradient, hessian).of([*variances, Q.pair])
-        )
+            hessian[2, 2][..., own] = functions.curvature(variance)
+        if len(others):
+            a, b, t = self.covariances(Q)
+            gradient[0][..., others] = functions.cross_susceptibility(a, b, t)
+            gradient[1][..., others] = functions.cross_susceptibility(b, a, t)
+            gradient[2][..., others] = functions.covariance_susceptibility(a, b, t)
+        if second and len(others):
+            signals = self.signals_of(functions, Q)
+            self._require_angles(signals)
+            used = np.ones(t.shape, dtype=bool)
+            hessian[..., others] = curvatures(signals, others, used)
+        return Jet(self.average(functions, Q), gradient, hessian)
 
-    def require_angles(self) -> None:
+    def _require_angles(self, signals: Signals) -> None:
         """ValueError for parallel inputs of φ with kinks, which see the root of the angle."""
-        for functions, Q in zip(
-            self.functions, self.entries("signals", self.before, self.parameters, 0), strict=True
-        ):
-            kinked = any(len(psi.kinks) for psi in functions.functions)
-            if kinked and kernels.parallel_pairs(Q.own, Q.pair, self.pairs).any():
-                raise ValueError(
-                    "K0 must have no parallel inputs, same or opposite, for mean shifts of φ with "
-                    "kinks; leave one of them out"
-                )
+        parallel = signals.R[1, 1][:, self.pairs.others] == 0
+        if parallel.any() and not signals.smooth:
+            raise ValueError(
+                "K0 must have no parallel inputs, same or opposite, for mean shifts of φ with "
+                "kinks; leave one of them out"
+            )
 
-    def signals(self, functions: LayerFunctions, own: np.ndarray, pair: np.ndarray) -> Signals:
+    def signals_of(self, functions: LayerFunctions, Q: np.ndarray) -> Signals:
         """Signals of hidden units in all layers, each a layer of its own."""
-        K = assembled(own, pair, self.pairs)
+        K = unpacked(Q, True)
+        members = self.pairs.alpha[self.pairs.others], self.pairs.beta[self.pairs.others]
+        if len(members[0]):
+            K[:, *members] = K[:, *members[::-1]] = self.covariances(Q)[2]
         return Signals(functions.functions, K, K, np.zeros(len(K) - 1))
-
-
-def _of_variance(own: Jet, members: np.ndarray, e: int) -> Jet:
-    """A function of a variance X_αα or X_ββ of a pair (e = 0, 1) as one of its three entries."""
-    value, slope, curvature = own.value[..., members], own.gradient[0], own.hessian[0, 0]
-    gradient, hessian = np.zeros((3, *value.shape)), np.zeros((3, 3, *value.shape))
-    gradient[e], hessian[e, e] = slope[..., members], curvature[..., members]
-    return Jet(value, gradient, hessian)

@@ -104,14 +104,17 @@ def deviations(s, written, inputs, samples, seed, widths=(24, 48)):
             f = fourth[some].mean(axis=0)[:, alpha, beta][..., alpha, beta]
             second = np.einsum("slp,slq->lpq", r, r) / len(some)
             different = (width * second - f) / (width - 1)
-            mean = r.mean(axis=0)
+            mean, moved = r.mean(axis=0), covariance(r)
+            layers = np.arange(len(mean))
+            # Without bias.
+            square = mean[:, :, None] * mean[:, None] - moved[layers, layers] / len(some)
             batches.append(
                 [
                     width * (c.mean(axis=0) - s.C),
                     width * (mean - s.R),
                     width * covariance(c),
-                    width * covariance(r),
-                    width * (different - mean[:, :, None] * mean[:, None]),
+                    width * moved,
+                    width * (different - square),
                 ]
             )
         estimates.append([np.array(each) for each in zip(*batches, strict=True)])
