@@ -46,9 +46,8 @@ class Gain:
 
     Examples
     --------
-    >>> gain("arctan")
-    Gain(arctan: forward 1.49121, parallel 0.560819, perpendicular 1.11185, backward 1.41421,
-         bias_variance 0.100598)
+    >>> gain("sign")
+    Gain(sign: forward 1, parallel 0)
     """
 
     activation: Activation
@@ -62,25 +61,21 @@ class Gain:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A dict for every number: ``quantity``, ``value``, a float or None, and ``meaning``."""
-        numbers = [(name, words, getattr(self, name)) for name, words in _WORDS.items()]
-        return [
-            {"quantity": name, "value": x if x is None else float(x), "meaning": words}
-            for name, words, x in numbers
-        ]
+        floats = {n: None if (x := getattr(self, n)) is None else float(x) for n in _WORDS}
+        return [{"quantity": n, "value": x, "meaning": _WORDS[n]} for n, x in floats.items()]
 
     def __str__(self) -> str:
+        table = table_text(self.rows, f"gains, φ = {self.activation.name}")
         excess = abs(float(self.parallel)) - 1
         fate = "neutral" if abs(excess) < 10**-_DIGITS else "unstable" if excess > 0 else "stable"
-        lines = [f"K = 1 is a {fate} fixed point of the forward gain."]
+        lines = [table, f"K = 1 is a {fate} fixed point of the forward gain."]
         if self.backward is None:
             lines.append("⟨φ'²⟩ diverges, as where φ jumps: no gain keeps gradients.")
-        lines.append(str(self.critical or "There is no critical point."))
-        return "\n".join([table_text(self.rows, f"gains, φ = {self.activation.name}"), *lines])
+        return "\n".join([*lines, str(self.critical or "There is no critical point.")])
 
     def __repr__(self) -> str:
-        numbers = {row["quantity"]: row["value"] for row in self.rows if row["value"] is not None}
-        text = ", ".join(f"{name} {value:.6g}" for name, value in numbers.items())
-        return f"Gain({self.activation.name}: {text})"
+        numbers = [f"{r['quantity']} {r['value']:.6g}" for r in self.rows if r["value"] is not None]
+        return f"Gain({self.activation.name}: {', '.join(numbers)})"
 
 
 @named_arguments
@@ -100,8 +95,9 @@ def gain(activation: Any, digits: int | None = None, proven: bool = False) -> Ga
 
     Examples
     --------
-    >>> gain("tanh").forward.__round__(6), gain("tanh").critical.weight_variance
-    (1.592537, 1.0)
+    >>> gain("arctan")
+    Gain(arctan: forward 1.49121, parallel 0.560819, perpendicular 1.11185, backward 1.41421,
+         bias_variance 0.100598)
     >>> print(gain("tanh", digits=20, proven=True).forward.str(21))
     [1.59253741972283142777 +/- 4.39e-22]
     """
@@ -128,11 +124,10 @@ def gain(activation: Any, digits: int | None = None, proven: bool = False) -> Ga
     if proven:
         from fieldtheory.precision.balls import ctx as precision
     with precision.workdps((digits or _DIGITS) + _GUARD):
-        forward, parallel = 1 / M**0.5, change / M
         if slope is None:
-            return Gain(phi, forward, parallel, None, None, None, critical)
+            return Gain(phi, 1 / M**0.5, change / M, None, None, None, critical)
         bias = 1 - M / slope
         if not proven and abs(bias) < mpmath.mpf(10) ** -(digits or _DIGITS):
             bias = abs(0 * bias)
         bias = None if bias < 0 else bias
-        return Gain(phi, forward, parallel, slope / M, 1 / slope**0.5, bias, critical)
+        return Gain(phi, 1 / M**0.5, change / M, slope / M, 1 / slope**0.5, bias, critical)
