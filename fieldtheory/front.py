@@ -8,6 +8,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
+from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.grams import GramSolution, GramTangentKernels
 from fieldtheory.inference.gaussian_process import Posterior
@@ -54,6 +55,7 @@ __all__ = [
     "EdgeOfChaos",
     "Ensemble",
     "FeedForwardNetwork",
+    "Gain",
     "GaussianAverage",
     "GramSolution",
     "GramTangentKernels",
@@ -79,6 +81,7 @@ __all__ = [
     "depth_limit",
     "derive",
     "explain",
+    "gain",
     "input_kernel",
     "kernel",
     "lambdify",

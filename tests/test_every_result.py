@@ -43,6 +43,7 @@ CALLS = {
     "optimal_scaling": lambda: ft.optimal_scaling(NET, 0.05),
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
     "critical_network": lambda: ft.critical_network("relu", skip_scale=0.6),
+    "gain": lambda: ft.gain("relu"),
     "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
     "covariance_with": lambda: ft.covariance_with(
         ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
@@ -105,6 +106,8 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
         assert found.latex("saddle_point")
     elif name == "critical_network":
         assert isinstance(found, ft.ResidualNetwork)
+    elif name == "gain":
+        assert "fixed point" in str(found) and repr(found).startswith("Gain(relu")
     else:
         assert isinstance(found, float | np.ndarray) or callable(found)
 
