@@ -179,10 +179,10 @@ def test_many_finite_networks(activation, inputs, options):
     theory = Scaled(net, inputs)
     measured = [*extrapolated(theory, written, inputs, 12000, 7)]
     for name, z in deviations(theory, measured).items():
-        assert z.max() < 4.5, (name, z.max())
-        assert (z < 3).mean() > 0.98, (name, (z < 3).mean())
+        assert z.max(initial=0.0) < 4.5, (name, z.max())
+        assert (z < 3).sum() >= 0.98 * z.size, (name, (z < 3).mean())
     # An error of 10 % in what layers add, or in all fluctuations, is seen.
-    theory.theory[0][1:] += 0.1 * 24 * theory.C[1:]
+    theory.theory[0][1:-1] += 0.1 * 24 * theory.C[1:-1]
     theory.theory[2] = 1.1 * theory.theory[2]
     z = deviations(theory, measured)
     assert z["mean_shift"].max() > 5
