@@ -181,12 +181,12 @@ def test_many_finite_networks(activation, inputs, options):
     for name, z in deviations(theory, measured).items():
         assert z.max(initial=0.0) < 4.5, (name, z.max())
         assert (z < 3).sum() >= 0.98 * z.size, (name, (z < 3).mean())
-    # An error of 10 % in what layers add, or in all fluctuations, is seen.
+    # Errors of 10 % in what layers add, or of 25 % in all fluctuations, are seen.
     theory.theory[0][1:-1] += 0.1 * 24 * theory.C[1:-1]
-    theory.theory[2] = 1.1 * theory.theory[2]
+    theory.theory[2] = 1.25 * theory.theory[2]
     z = deviations(theory, measured)
     assert z["mean_shift"].max() > 5
-    assert z["G11"].max() > 3
+    assert z["G11"].max() > 4
 
 
 def test_limits():
