@@ -254,7 +254,7 @@ class BlockNetwork(GramNetwork):
         if self.centred:
             x = x - x.mean(axis=-1, keepdims=True)
         square = (x**2).mean(axis=-1, keepdims=True)
-        n = x / np.sqrt(square + parameters["epsilon"])
+        n = x / (square + parameters["epsilon"]) ** 0.5
         return (n if self.norm_position == "post" else x), n
 
     def branch(

@@ -17,6 +17,7 @@ from fieldtheory.averages.integrands.logistic import without_overflow
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory.tangent_kernel import checked_parametrization
@@ -104,6 +105,16 @@ class Affine(torch.nn.Module):
         self.weight = torch.nn.Parameter(scales[0] * normals(*shape))
         self.bias = torch.nn.Parameter(scales[1] * normals(shape[0])) if variances[1] else None
 
+    def reset_parameters(self) -> None:
+        """Draw W and b anew with torch's own random numbers."""
+        for parameter, variance in self.priors():
+            torch.nn.init.normal_(parameter, std=variance**0.5)
+
+    def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
+        """W and b, each with the variance of its entries."""
+        parameters = (self.weight, self.bias)[: 1 + (self.bias is not None)]
+        return zip(parameters, self.variances, strict=False)
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """W x + b of the rows of x, ([n,] P, fan-in) -> ([n,] P, fan-out)."""
         product = x @ (self.gains[0] * self.weight).mT
@@ -113,7 +124,8 @@ class Affine(torch.nn.Module):
 class TorchNetwork(torch.nn.Module):
     """A network as a torch module, as `torch_module` returns it.
 
-    ``readin``, ``layers`` and ``readout`` are affine maps; ``network`` is what it was made of.
+    ``readin``, ``layers`` and ``readout`` are affine maps, or for ``layers`` a `Branch` each;
+    ``network`` is what it was made of.
     """
 
     def __init__(
@@ -131,32 +143,42 @@ class TorchNetwork(torch.nn.Module):
         def normals(*shape: int) -> torch.Tensor:
             return torch.randn((*copies, *shape), generator=generator, dtype=torch.float64)
 
-        sizes = ends[0], *[network.width] * (network.depth + 1), ends[1]
-        shapes = zip(sizes[1:], sizes[:-1], strict=True)
-        variances = self._variances(ends[0])
-        parts = [Affine(s, v, normals, unit) for s, v in zip(shapes, variances, strict=True)]
-        self.readin, *layers, self.readout = parts
-        self.layers = torch.nn.ModuleList(layers)
+        def affine(units: int, fan_in: int, variances: tuple[float, float]) -> Affine:
+            return Affine((units, fan_in), variances, normals, unit)
+
+        width, layers = network.width, range(network.depth)
+        readin, readout = self._variances(ends[0])
+        self.readin = affine(width, ends[0], readin)
+        self.layers = torch.nn.ModuleList(self._branch(l, affine) for l in layers)
+        self.readout = affine(ends[1], width, readout)
         norms = network.depth if batch_norm else 0
         neurons = network.width * int(np.prod(copies))
         self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in range(norms))
 
-    def _variances(self, inputs: int) -> list[tuple[float, float]]:
-        """σ²_w and σ²_b of the read-in, the layers and the readout."""
-        layer = self.network.weight_variance, self.network.bias_variance
-        ends = self.network.readin_variances, self.network.readout_variances
-        return [ends[0], *[layer] * self.network.depth, ends[1]]
+    def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """σ²_w and σ²_b of the read-in and of the readout."""
+        return self.network.readin_variances, self.network.readout_variances
+
+    def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
+        """The random part of a layer."""
+        net = self.network
+        return affine(net.width, net.width, (net.weight_variance, net.bias_variance))
 
     def signals(self, X: Any) -> Iterator[torch.Tensor]:
         """h^(0), ..., h^(L) of the rows of X (P, d), each ([n,] P, N)."""
-        h = self.readin(self._tensor(X))
-        yield h
-        for l in range(self.network.depth):
-            h = self._layer(l, h)
-            yield h
+        return (h for h, _ in self._layers(X))
 
-    def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
-        step = self.layers[l](self.phi(h))
+    def _layers(self, X: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """h^(l), and the features of which C^(l+1) is the Gram matrix, for l = 0, ..., L."""
+        h = self.readin(self._tensor(X))
+        for l in range(self.network.depth):
+            psi = self.phi(h)
+            yield h, psi
+            h = self._layer(l, h, psi)
+        yield h, self.phi(h)
+
+    def _layer(self, l: int, h: torch.Tensor, psi: torch.Tensor) -> torch.Tensor:
+        step = self.layers[l](psi)
         if self.norms:
             # Every neuron of every copy over the batch.
             rows = step.movedim(-2, 0)
@@ -165,26 +187,31 @@ class TorchNetwork(torch.nn.Module):
 
     def forward(self, X: Any) -> torch.Tensor:
         """The outputs at the rows of X (P, d), ([n,] P, outputs)."""
-        *_, h = self.signals(X)
-        return self.readout(self.phi(h))
+        *_, (_, psi) = self._layers(X)
+        return self.readout(psi)
+
+    def _coefficients(self) -> list[tuple[float, float]]:
+        """a_l and c_l, l = 0, ..., L + 1."""
+        coefficients = layer_coefficients(self.network)
+        own = np.stack([coefficients.weights, coefficients.biases], axis=1).tolist()
+        return [self.network.readin_variances, *map(tuple, own[1:])]
 
     def residual_kernels(self, X: Any) -> torch.Tensor:
         """C^(0), ..., C^(L+1), ([n,] L + 2, P, P).
 
-        C^(0) is `fieldtheory.input_kernel`, C^(l) = a_l φφᵀ/N + c_l of the signals h^(l-1).
+        C^(0) is `fieldtheory.input_kernel`, C^(l) = a_l ψψᵀ/N + c_l of the features ψ of layer l,
+        φ(h^(l-1)) or those of the hidden units of a branch.
         """
-        coefficients, x = layer_coefficients(self.network), self._tensor(X)
-        a, c = coefficients.weights.copy(), coefficients.biases.copy()
-        a[0], c[0] = self.network.readin_variances
-        features = [x.expand(*self.copies, *x.shape), *map(self.phi, self.signals(x))]
-        rows = zip(a.tolist(), c.tolist(), features, strict=True)
-        return torch.stack([a * _gram(psi) + c for a, c, psi in rows], dim=-3)
+        x = self._tensor(X)
+        features = [x.expand(*self.copies, *x.shape), *(psi for _, psi in self._layers(x))]
+        rows = zip(self._coefficients(), features, strict=True)
+        return torch.stack([a * _gram(psi) + c for (a, c), psi in rows], dim=-3)
 
     def kernels(self, X: Any) -> torch.Tensor:
         """h^(l) h^(l)ᵀ/N for l = 0, ..., L, then the output kernel C^(L+1), ([n,] L + 2, P, P)."""
-        signals = list(self.signals(X))
-        a, c = self.network.readout_variances
-        return torch.stack([*map(_gram, signals), a * _gram(self.phi(signals[-1])) + c], dim=-3)
+        signals, features = zip(*self._layers(X), strict=True)
+        a, c = self._coefficients()[-1]
+        return torch.stack([*map(_gram, signals), a * _gram(features[-1]) + c], dim=-3)
 
     def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
         """Every parameter with the variance of its entries at initialisation.
@@ -196,10 +223,9 @@ class TorchNetwork(torch.nn.Module):
         """
         if self.norms:
             raise ValueError("module must have a prior of all parameters, got batch_norm=True")
-        for part in (self.readin, *self.layers, self.readout):
-            yield part.weight, part.variances[0]
-            if part.bias is not None:
-                yield part.bias, part.variances[1]
+        for part in self.modules():
+            if isinstance(part, Affine):
+                yield from part.priors()
 
     def _tensor(self, X: Any) -> torch.Tensor:
         x = torch.as_tensor(X, dtype=self.readin.weight.dtype, device=self.readin.weight.device)
@@ -212,18 +238,21 @@ class TorchNetwork(torch.nn.Module):
 class _TorchDiffusion(TorchNetwork):
     """x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l), x_0 = W_I z, y = W_O x_L (PF eq. (7), section 4.3)."""
 
-    def _variances(self, inputs: int) -> list[tuple[float, float]]:
+    def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        # Of the entries of W_I and W_O, 1; times fan-in, as all here.
+        return (inputs, 0.0), (self.network.width, 0.0)
+
+    def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
         net = self.network
         layer = net.weight_variance * net.step, net.bias_variance * net.step
-        # Of the entries of W_I and W_O, 1; times fan-in, as all here.
-        return [(inputs, 0.0), *[layer] * net.depth, (net.width, 0.0)]
+        return affine(net.width, net.width, layer)
 
-    def _layer(self, l: int, h: torch.Tensor) -> torch.Tensor:
-        return h + self.phi(self.layers[l](torch_function(self.network.input_activation)(h)))
-
-    def forward(self, X: Any) -> torch.Tensor:
-        *_, h = self.signals(X)
-        return self.readout(h)
+    def _layers(self, X: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        x, psi = self.readin(self._tensor(X)), torch_function(self.network.input_activation)
+        for layer in self.layers:
+            yield x, x
+            x = x + self.phi(layer(psi(x)))
+        yield x, x
 
     def residual_kernels(self, X: Any) -> torch.Tensor:
         raise ValueError("a DiffusionNetwork has no residual kernels")
@@ -231,9 +260,76 @@ class _TorchDiffusion(TorchNetwork):
     kernels = residual_kernels
 
 
+class Branch(torch.nn.Module):
+    """The branch of a layer of a `GramNetwork`, with its norm: f as a function of the stream x.
+
+    ``maps`` are its affine maps in the order of the family: W, V of a gate and W' of a
+    `BlockNetwork`.
+    """
+
+    def __init__(self, network: GramNetwork, l: int, affine: Callable[..., Affine]) -> None:
+        super().__init__()
+        self.network, self.maps = network, torch.nn.ModuleList()
+        self.values = {name: float(value) for name, value in network.of_layer(l).items()}
+        self.factors = [torch_function(factor) for factor in network.factors]
+
+        def drawn(x: torch.Tensor, units: int, *variances: float) -> torch.Tensor:
+            self.maps.append(affine(units, x.shape[-1], variances))
+            return x.new_zeros(1, units)
+
+        network.branch(torch.zeros(1, network.width), drawn, self._activity, self.values)
+
+    def _activity(self, *signals: torch.Tensor) -> torch.Tensor:
+        return math.prod(phi(u) for phi, u in zip(self.factors, signals, strict=True))
+
+    def step(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What the skip connection carries of x, the activity of the hidden units, and f."""
+        maps, kept = iter(self.maps), []
+
+        def activity(*signals: torch.Tensor) -> torch.Tensor:
+            kept.append(self._activity(*signals))
+            return kept[0]
+
+        carried, read = self.network.passed(x, self.values)
+        f = self.network.branch(read, lambda of, *_: next(maps)(of), activity, self.values)
+        return carried, kept[0], f
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """f of the rows of x, ([n,] P, N) -> ([n,] P, N)."""
+        return self.step(x)[-1]
+
+
+class _TorchGram(TorchNetwork):
+    """The stream and its branches, x^(l) = γ_l s(x^(l-1)) + f^(l), of `GramNetwork`.
+
+    Signals are s(x^(l)), which the skip connections carry.
+    """
+
+    def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        p = self.network.parameters
+        a, c, _ = self.network.readout(p)
+        return (p["readin_weight_variance"], p["readin_bias_variance"]), (a, c)
+
+    def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
+        return Branch(self.network, l + 1, affine)
+
+    def _layers(self, X: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        x = self.readin(self._tensor(X))
+        for branch in self.layers:
+            carried, activity, f = branch.step(x)
+            yield carried, activity
+            x = self.network.layer(branch.values).skip * carried + f
+        yield self.network.passed(x, self.layers[-1].values)
+
+    def _coefficients(self) -> list[tuple[float, float]]:
+        ends = self._variances(self.network.input_dim)
+        layers = (self.network.layer(branch.values)[:2] for branch in self.layers)
+        return [ends[0], *layers, ends[1]]
+
+
 @named_arguments
 def torch_module(
-    network: ResidualNetwork | DiffusionNetwork,
+    network: ResidualNetwork | DiffusionNetwork | GramNetwork,
     *,
     inputs: int | None = None,
     outputs: int = 1,
@@ -250,7 +346,7 @@ def torch_module(
 
     Parameters
     ----------
-    network : ResidualNetwork or DiffusionNetwork
+    network : ResidualNetwork, BlockNetwork or DiffusionNetwork
         Without batch axes. PF leaves the read-in and readout of a `DiffusionNetwork` open; here
         they are those of PF section 4.3, x_0 = W_I z and y = W_O x_T with standard normals.
     inputs, outputs : int
@@ -291,20 +387,26 @@ def torch_module(
     >>> {name: tuple(p.shape) for name, p in torch_module(net).layers[2].named_parameters()}
     {'weight': (20, 20), 'bias': (20,)}
     """
-    if not isinstance(network, ResidualNetwork | DiffusionNetwork) or (
-        isinstance(network, ResidualNetwork) and network.batch_shape
-    ):
+    kinds: dict[type, type[TorchNetwork]] = {
+        ResidualNetwork: TorchNetwork,
+        DiffusionNetwork: _TorchDiffusion,
+        GramNetwork: _TorchGram,
+    }
+    kind = next((kinds[family] for family in kinds if isinstance(network, family)), None)
+    if kind is None or getattr(network, "batch_shape", None):
         raise TypeError(
-            "network must be one ResidualNetwork or DiffusionNetwork, "
+            "network must be one ResidualNetwork, BlockNetwork or DiffusionNetwork, "
             f"got {validation.excerpt(network)}"
         )
-    kind = TorchNetwork
+    if batch_norm and kind is not TorchNetwork:
+        raise ValueError(
+            f"batch_norm must be False for a {type(network).__name__}, got {batch_norm!r}"
+        )
     if isinstance(network, DiffusionNetwork):
-        kind = _TorchDiffusion
-        if network.depth is None or network.parameter_law or inputs is None or batch_norm:
+        if network.depth is None or network.parameter_law or inputs is None:
             raise ValueError(
                 "a DiffusionNetwork must have a finite depth and independent parameters, and needs "
-                f"inputs and no batch_norm, got {validation.excerpt(network)}, inputs={inputs!r}"
+                f"inputs, got {validation.excerpt(network)}, inputs={inputs!r}"
             )
     elif inputs is None:
         inputs = network.input_dim

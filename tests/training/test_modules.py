@@ -155,7 +155,7 @@ def test_gradients_by_standard_normals_are_those_by_the_weights_scaled():
 LIMIT = ft.DiffusionNetwork(depth=None)
 REFUSED = {
     "network must be one ResidualNetwork": (TypeError, {"network": 3}),
-    "network must be one ResidualNetwork or": (
+    "network must be one ResidualNetwork, BlockNetwork": (
         TypeError,
         {"network": NET.replace(branch_scale=[[0.1], [0.2]])},
     ),

@@ -1,0 +1,194 @@
+"""Torch modules of networks of blocks: their weights, their law, and their blocks measured."""
+
+import numpy as np
+import pytest
+from scipy.special import erf, expit
+
+import fieldtheory as ft
+from tests.oracles import block_weights
+from tests.oracles.differences import derivative
+from tests.oracles.quadrature import average1
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from fieldtheory.training import Langevin, torch_module, train  # noqa: E402
+
+X = np.array([[1.0, 0.5, -0.4], [-0.3, 1.2, 0.8]])
+FUNCTIONS = {
+    "gelu": lambda u: u * (1 + erf(u / 2**0.5)) / 2,
+    "swish": lambda u: u * expit(u),
+    "tanh": np.tanh,
+}
+COMMON = {
+    "depth": 2,
+    "branch_scale": [0.9, 0.6],
+    "skip_scale": [1.0, 0.8],
+    "inner_weight_variance": 1.5,
+    "outer_weight_variance": 1.3,
+    "epsilon": 0.1,
+    "expansion": 2,
+    "width": 32,
+    "input_dim": 3,
+}
+BIASES = {
+    "inner_bias_variance": 0.1,
+    "outer_bias_variance": 0.05,
+    "readin_bias_variance": 0.2,
+    "readout_bias_variance": 0.3,
+}
+GATE = {"gated": True, "gate_weight_variance": 0.8}
+NETWORKS = {
+    "pre": {"activation": "gelu"} | BIASES,
+    "gate": {"activation": "swish"} | GATE,
+    "post": {"activation": "tanh", "norm_position": "post", "readout_weight_variance": 0.7}
+    | BIASES,
+    "layer": {"activation": "gelu", "normalization": "layer"} | GATE | BIASES,
+    "layer, post": {"activation": "tanh", "normalization": "layer", "norm_position": "post"},
+    "none": {"activation": "tanh", "normalization": None} | BIASES,
+}
+
+
+def network(name):
+    return ft.BlockNetwork(**COMMON | NETWORKS[name])
+
+
+def deviation(values, others):
+    """The largest difference of the means of two samples, in standard errors."""
+    parts = [x.reshape(len(x), -1) for x in (values, others)]
+    parts = [x[:, x.std(axis=0) > 1e-12] for x in parts]
+    error = np.sqrt(sum(x.var(axis=0) / len(x) for x in parts))
+    return (abs(parts[0].mean(axis=0) - parts[1].mean(axis=0)) / error).max()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_module_is_the_network_of_its_weights(name):
+    net = network(name)
+    phi = FUNCTIONS[net.activation.name]
+    module = torch_module(net, outputs=2, seed=3)
+    p = {key: value.detach().numpy() for key, value in module.named_parameters()}
+
+    def affine(part, x):
+        return x @ p[f"{part}.weight"].T + p.get(f"{part}.bias", 0.0)
+
+    x = affine("readin", X)
+    for l, (rho, gamma) in enumerate(zip(net.branch_scale, net.skip_scale, strict=True)):
+        n, carried = block_weights.norm(net, x)
+        a = phi(affine(f"layers.{l}.maps.0", n))
+        if net.gated:
+            a = a * affine(f"layers.{l}.maps.1", n)
+        f = rho * affine(f"layers.{l}.maps.{1 + net.gated}", a)
+        branch = module.layers[l](torch.tensor(x)).detach()
+        np.testing.assert_allclose(branch, f, rtol=1e-12, atol=1e-14)
+        x = gamma * carried + f
+    n, carried = block_weights.norm(net, x)
+    np.testing.assert_allclose(module(X).detach(), affine("readout", n), rtol=1e-12)
+    *_, last = module.signals(X)
+    np.testing.assert_allclose(last.detach(), carried, rtol=1e-12)
+    biases = {key for key in p if key.endswith("bias")}
+    assert (not biases) == (net.inner_bias_variance == 0)
+    unit = torch_module(net, outputs=2, seed=3, parametrization="ntk")
+    torch.testing.assert_close(unit(X), module(X))
+    assert {variance for _, variance in unit.priors()} == {1.0}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_law_is_that_of_explicit_weights(name):
+    net, samples = network(name), 1500
+    variances = 1.5, 0.8, 1.3
+    phi = FUNCTIONS[net.activation.name]
+    C, R, y = block_weights.sample(net, phi, X, samples, 1, variances)
+    module = torch_module(net, copies=samples, seed=7)
+    with torch.no_grad():
+        drawn, kernels = module.residual_kernels(X).numpy(), module.kernels(X).numpy()
+        outputs = module(X)[..., 0].numpy()
+    np.testing.assert_allclose(drawn[:, 0], C[:, 0])
+    np.testing.assert_allclose(kernels[:, -1], drawn[:, -1])
+    assert deviation(drawn, C) < 4 and deviation(kernels[:, :-1], R) < 4
+    assert deviation(outputs[:, :, None] * outputs[:, None], y[:, :, None] * y[:, None]) < 4
+    for values, others in ((drawn, C), (kernels[:, :-1], R)):
+        squares = [(x - others.mean(axis=0)) ** 2 for x in (values, others)]
+        assert deviation(*squares) < 4
+
+
+def test_priors_are_the_variances_of_every_map():
+    net = network("layer").replace(width=64, inner_weight_variance=[1.5, 0.5])
+    module = torch_module(net)
+    expected = [1 / 3, 0.2, *(1.5 / 64, 0.1, 0.8 / 64, 1.3 / 128, 0.05)]
+    expected += [0.5 / 64, 0.1, 0.8 / 64, 1.3 / 128, 0.05, 1 / 64, 0.3]
+    np.testing.assert_allclose([variance for _, variance in module.priors()], expected)
+    for parameter, variance in module.priors():
+        assert parameter.numel() < 500 or abs(parameter.var().item() / variance - 1) < 0.2
+
+
+def test_training_with_langevin():
+    module = torch_module(network("gate"), copies=4)
+    sampler = Langevin(module.priors(), step_size=0.01, temperature=0.1)
+    history = train(module, X, [1.0, -1.0], sampler, steps=80, every=20)
+    assert history.loss[-1].mean() < history.loss[0].mean() / 3
+
+
+# (φ, gate, K, M/N) of blocks with the norm of the signal, and without one.
+MEASURED = {
+    "gelu": {"activation": "gelu", "normalization": "rms"},
+    "silu with a gate": {"activation": "swish", "normalization": "rms"} | GATE,
+    "layer": {"activation": "tanh", "normalization": "layer", "epsilon": 0.5},
+    "none": {"activation": "gelu", "normalization": None} | BIASES,
+}
+
+
+def covariance(name, net, K):
+    """C̄(K) of the first block, and ⟨a²; a²⟩ of its hidden units, by quadrature."""
+    phi = FUNCTIONS[net.activation.name]
+    read = K if net.normalization is None else K / (K + net.epsilon)
+    inner = 1.5 * read + net.inner_bias_variance
+    square, fourth = (average1(lambda u, k=k: phi(u) ** k, inner) for k in (2, 4))
+    if net.gated:
+        square, fourth = square * 0.8 * read, fourth * 3 * (0.8 * read) ** 2
+    return 0.81 * (1.3 * square + net.outer_bias_variance), fourth - square**2
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_blocks_are_the_theory(name):
+    """⟨f²⟩ is C̄(K), and responds to K, to order 1/N."""
+    K, N, net = 0.7, 96, ft.BlockNetwork(**COMMON | {"width": 96} | MEASURED[name])
+
+    def branch(K):
+        return covariance(name, net, K)[0]
+
+    def stretched(K):
+        return K * derivative(branch, K, 0.5)
+
+    def over_signals(f):
+        """⟨f(R)⟩ of R = z·z/N, with one unit less for LayerNorm."""
+        slope = derivative(f, K, 0.5) * (net.normalization == "layer")
+        return f(K) + (derivative(lambda k: derivative(f, k, 0.5), K, 0.5) * K - slope) * K / N
+
+    m = ft.measure_block(torch_module(net).layers[0], N, 400, K0=K, seed=2)
+    expected = over_signals(branch), 0.5 + m.branch_scale**2 * over_signals(stretched) / K
+    assert abs(m.G_RR - expected[0]) < 4 * m.G_RR_error < 0.08 * m.G_RR
+    assert abs(m.parallel - expected[1]) < 4 * m.parallel_error < 0.07
+    assert abs(m.G_Rz) < 4 * m.G_Rz_error
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_hidden_units_fluctuate_as_the_theory(name):
+    """(1/M) Σ a² over networks, of one signal: C̄ and ⟨a²; a²⟩/M are exact at every width."""
+    net = ft.BlockNetwork(**COMMON | MEASURED[name])
+    block = torch_module(net, copies=3000).layers[0]
+    x = torch.tensor(np.random.default_rng(1).normal(0.3, 1.0, (1, 32)))
+    with torch.no_grad():
+        carried, activity, _ = block.step(x)
+    K = (carried**2).mean().item()
+    squares = (activity**2).mean(dim=(-1, -2)).numpy()
+    exact, variance = covariance(name, net, K)
+    drawn = 0.81 * (1.3 * squares + net.outer_bias_variance)
+    assert abs(drawn.mean() - exact) < 4 * drawn.std() / 3000**0.5
+    deviations = (squares - squares.mean()) ** 2
+    assert abs(deviations.mean() - variance / 64) < 4 * deviations.std() / 3000**0.5
+    assert deviations.std() < 4 * deviations.mean()
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="batch_norm must be False for a BlockNetwork"):
+        torch_module(network("pre"), batch_norm=True)
+    with pytest.raises(TypeError, match="network must be one ResidualNetwork, BlockNetwork"):
+        torch_module(network("pre").replace(branch_scale=[[0.1], [0.2]]))
