@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from fieldtheory.cli.terminal import Format
 
 NETWORK = "The network"
 _network = partial(typer.Option, rich_help_panel=NETWORK)
+_block = partial(typer.Option, rich_help_panel="Of --family block")
 # Written out, so that a help page does not load what computes with them.
 ACTIVATIONS = (
     "erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, gelu_tanh, quick_gelu, elu, "
@@ -23,6 +24,17 @@ SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
 ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
 ActivationText = Annotated[str, _network("--activation", "-a", help=ACTIVATION)]
+NetworkActivation = Annotated[
+    str | None,
+    _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks"),
+]
+Family = Annotated[
+    Literal["residual", "block"],
+    _network(
+        help="residual: one matrix in every branch. block: two, with a norm and perhaps a gate, as "
+        "transformers have."
+    ),
+]
 BranchScale = Annotated[
     str, _network(help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.")
 ]
@@ -35,8 +47,12 @@ ScheduleName = Annotated[
     ),
 ]
 SkipScale = Annotated[str, _network(help="γ: one number, or L numbers.")]
-WeightVariance = Annotated[float, _network(help="σ_w² of the residual layers.")]
-BiasVariance = Annotated[float, _network(help="σ_b² of the residual layers.")]
+WeightVariance = Annotated[
+    float | None, _network(help="σ_w² of the residual layers.", show_default="1.25")
+]
+BiasVariance = Annotated[
+    float | None, _network(help="σ_b² of the residual layers.", show_default="0.05")
+]
 ReadinWeight = Annotated[
     float | None, _network(help="σ_w² of the read-in; as the residual layers if left out.")
 ]
@@ -54,6 +70,38 @@ ReadoutBias = Annotated[
     float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
 ]
 Width = Annotated[int, _network(help="Width N of the layers.")]
+# Of `BlockNetwork` alone, by the names of its parameters.
+BLOCK: dict[str, Any] = {
+    "normalization": Annotated[
+        Literal["rms", "layer", "none"] | None, _block(help="The norm.", show_default="rms")
+    ],
+    "norm_position": Annotated[
+        Literal["pre", "post"] | None,
+        _block(help="In front of the branch, or behind the sum.", show_default="pre"),
+    ],
+    "epsilon": Annotated[float | None, _block(help="ε of the norm.", show_default="0")],
+    "gated": Annotated[
+        bool, _block("--gated", help="Hidden units φ(u) v, as of SwiGLU.", show_default=False)
+    ],
+    "expansion": Annotated[
+        float | None, _block(help="Hidden units over the width, M/N.", show_default="4")
+    ],
+    "inner_weight_variance": Annotated[
+        str | None, _block(help="σ_w²: one number, or L numbers.", show_default="1")
+    ],
+    "gate_weight_variance": Annotated[
+        str | None, _block(help="σ_v² of the gate, likewise.", show_default="1")
+    ],
+    "outer_weight_variance": Annotated[
+        str | None,
+        _block(
+            help="σ_w'², likewise; or none for 1/⟨a²⟩, which keeps the signal.",
+            show_default="none",
+        ),
+    ],
+    "inner_bias_variance": Annotated[float | None, _block(help="σ_b².", show_default="0")],
+    "outer_bias_variance": Annotated[float | None, _block(help="σ_b'².", show_default="0")],
+}
 InputKernel = Annotated[
     str,
     typer.Option(

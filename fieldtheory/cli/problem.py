@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fieldtheory.data import Dataset
-    from fieldtheory.networks.residual import ResidualNetwork
 
 _INPUTS = {
     "K0": (options.InputKernel, "0.05"),
@@ -33,16 +32,19 @@ _READIN = {
 }
 _PARAMETERS = {
     "depth": (options.Depth, 50),
-    "activation": (options.ActivationText, "erf"),
+    "activation": (options.NetworkActivation, None),
     "branch_scale": (options.BranchScale, "1.0"),
     "schedule": (options.ScheduleName, None),
     "skip_scale": (options.SkipScale, "1.0"),
-    "weight_variance": (options.WeightVariance, 1.25),
-    "bias_variance": (options.BiasVariance, 0.05),
+    "weight_variance": (options.WeightVariance, None),
+    "bias_variance": (options.BiasVariance, None),
     **_READIN,
     "readout_weight_variance": (options.ReadoutWeight, None),
     "readout_bias_variance": (options.ReadoutBias, None),
     "width": (options.Width, 500),
+}
+_FAMILIES = {"family": (options.Family, "residual")} | {
+    name: (option, False if name == "gated" else None) for name, option in options.BLOCK.items()
 }
 # Parameters of `values.network` that have another name on the command line.
 _NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}
@@ -53,7 +55,7 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    network : ResidualNetwork
+    network : ResidualNetwork or BlockNetwork
     kernel : float or ndarray, shape (P, P)
         K0.
     words : str
@@ -66,7 +68,7 @@ class Problem(NamedTuple):
         Whether their dimension d_in is known: it was typed, or there are no samples.
     """
 
-    network: ResidualNetwork
+    network: Any
     kernel: float | np.ndarray
     words: str
     samples: Dataset | None
@@ -87,6 +89,7 @@ def with_network(
     readin: bool = False,
     dimension: str = "",
     most: int | None = None,
+    families: bool = True,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
 
@@ -102,12 +105,15 @@ def with_network(
         The option for which the dimension of the inputs counts, if it may be typed.
     most : int, optional
         Of more samples than this a part is taken, see `fieldtheory.report.inputs.part`.
+    families : bool
+        Whether the command is for networks of all families.
     """
     inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
     if isinstance(data, str):
         inputs["data"] = (options.Data, data)
     left = {*without, *(() if readin else _READIN)}
-    parameters = {name: option for name, option in _PARAMETERS.items() if name not in left}
+    every = _PARAMETERS | (_FAMILIES if families else {})
+    parameters = {name: option for name, option in every.items() if name not in left}
     if dimension:
         help_text = f"Dimension d_in of the inputs, for {dimension}."
         option = typer.Option(

@@ -14,7 +14,7 @@ from fieldtheory.cli.terminal import display, echo
 MOST = 100
 
 
-@with_network("K0", data="digits", readin=True, most=MOST)
+@with_network("K0", data="digits", readin=True, most=MOST, families=False)
 def run(
     problem: Problem,
     output: Annotated[

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.networks.activations import Activation, named_activation
+from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.networks.schedules import checked_scale, follows_depth
+from fieldtheory.networks.schedules import Schedule, checked_scale, follows_depth
+
+_FAMILIES: dict[str, Any] = {"residual": ResidualNetwork, "block": BlockNetwork}
 
 
 def activation(text: str, name: str = "activation") -> Activation:
@@ -215,31 +218,41 @@ def table_of_file(name: str, path: Path) -> np.ndarray:
 
 
 def network(
-    typed_activation: str,
+    typed_activation: str | None = None,
     branch_scale: str = "1.0",
     skip_scale: str = "1.0",
     schedule_name: str | None = None,
+    family: str = "residual",
     **parameters: Any,
-) -> ResidualNetwork:
-    """The network of the options, scales and activation as they are typed.
+) -> Any:
+    """The network of the options, scales and activation as they are typed; None is left out.
 
     Examples
     --------
     >>> network("tanh(2*h)", "0.3,0.2", depth=2).branch_scale
     (0.3, 0.2)
+    >>> network(family="block", depth=2, normalization="none", inner_weight_variance="2,1").epsilon
+    0.0
     """
+    kind = _FAMILIES[family]
+    typed = (item for item in parameters.items() if item[1] is not None)
+    given = {name: value for name, value in typed if value is not False}
+    for name in set(given) - {field.name for field in fields(kind)}:
+        raise ValueError(f"{name} must be left out for --family {family}, got {given[name]!r}")
+    for name, value in given.items():
+        if isinstance(value, str) and name != "norm_position":
+            given[name] = None if value == "none" else value
+        if name in kind.layer_parameters and given[name] is not None:
+            given[name] = numbers(name, value)
     if schedule_name is not None and branch_scale != "1.0":
         raise ValueError(
             f"schedule and branch_scale must not both be given, got {schedule_name!r} and "
             f"{branch_scale!r}"
         )
     scale = schedule("branch_scale", branch_scale) if schedule_name is None else schedule_name
-    return ResidualNetwork(
-        activation=activation(typed_activation),
-        branch_scale=scale,
-        skip_scale=numbers("skip_scale", skip_scale),
-        **parameters,
-    )
+    if typed_activation is not None:
+        given["activation"] = activation(typed_activation)
+    return kind(branch_scale=scale, skip_scale=numbers("skip_scale", skip_scale), **given)
 
 
 def decimals(value: Any) -> Any:
@@ -257,22 +270,27 @@ def decimals(value: Any) -> Any:
     return repr(value) if isinstance(value, float) else value
 
 
-def as_typed(network: ResidualNetwork) -> ResidualNetwork:
+def as_typed(network: Any) -> Any:
     """The network with `decimals` as its parameters, which are then exact."""
     typed = {field.name: decimals(getattr(network, field.name)) for field in fields(network)}
     return network.replace(**typed)
 
 
-def title(network: ResidualNetwork, words: str) -> str:
+def title(network: Any, words: str) -> str:
     """The line above a table of layers: the network, its schedule, and words on the inputs.
 
     Examples
     --------
     >>> title(ResidualNetwork(depth=2), "")
     'depth 2, φ = erf; layer 3 is the output'
+    >>> title(BlockNetwork(depth=2, gated=True), "")
+    'depth 2, φ = gelu, gated, norm rms (pre); layer 3 is the output'
     """
     first = f"depth {network.depth}, φ = {network.activation.name}"
+    if isinstance(network, BlockNetwork):
+        place = f" ({network.norm_position})" if network.normalization else ""
+        first += f"{', gated' * network.gated}, norm {network.normalization or 'none'}{place}"
     parts = [f"{first}; layer {network.depth + 1} is the output"]
     if follows_depth(network.branch_scale):
-        parts.append(str(network.schedule))
+        parts.append(str(Schedule(network.branch_scale, network.parameters["branch_scale"])))
     return "; ".join([*parts, words] if words else parts)

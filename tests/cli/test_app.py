@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +115,24 @@ class TestHelp:
 
 def test_lists_of_help_pages_are_those_of_the_package():
     """They are written out, since a help page loads no formulas."""
-    from fieldtheory.cli import options
+    from fieldtheory.cli import options, problem
     from fieldtheory.networks.activations import ACTIVATIONS
+    from fieldtheory.networks.block import BlockNetwork
     from fieldtheory.networks.schedules import SCHEDULES
 
     assert options.ACTIVATIONS.split(", ") == list(ACTIVATIONS)
     formulas = ", ".join(f"{name} {s.formula}" for name, s in SCHEDULES.items())
     assert formulas == options.SCHEDULES
+    default = BlockNetwork(depth=1)
+    own = [f.name for f in fields(BlockNetwork) if f.name not in problem._PARAMETERS]
+    assert [*options.BLOCK, "input_dim"] == own
+    for name, option in options.BLOCK.items():
+        shown = option.__metadata__[0].show_default
+        unsaid = "1" if name == "gate_weight_variance" else "none"
+        value = getattr(default, name)
+        if isinstance(value, float):
+            value = f"{value:g}"
+        assert shown == (unsaid if value is None else value)
 
 
 class TestProcess:

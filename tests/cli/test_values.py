@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from fieldtheory.cli import values
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.networks.block import BlockNetwork
 
 
 class TestActivation:
@@ -81,3 +83,17 @@ class TestNetwork:
         net = values.network("2*tanh(h)", "0.3,0.2", "0.9", depth=2, weight_variance=1.5)
         assert (net.branch_scale, net.skip_scale) == ((0.3, 0.2), 0.9)
         assert (net.activation.name, net.weight_variance) == ("2*tanh(h)", 1.5)
+
+    def test_blocks(self):
+        typed = {"normalization": "none", "norm_position": "post", "gated": True, "epsilon": 0.0}
+        typed |= {"inner_weight_variance": "2,1", "outer_weight_variance": "none"}
+        net = values.network("relu", "0.5", "0.9", family="block", depth=2, **typed)
+        expected = typed | {
+            "normalization": None,
+            "inner_weight_variance": (2.0, 1.0),
+            "outer_weight_variance": None,
+            "activation": as_activation("relu"),
+            "branch_scale": 0.5,
+            "skip_scale": 0.9,
+        }
+        assert net == BlockNetwork(depth=2, **expected)
