@@ -70,37 +70,22 @@ ReadoutBias = Annotated[
     float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
 ]
 Width = Annotated[int, _network(help="Width N of the layers.")]
-# Of `BlockNetwork` alone, by the names of its parameters.
+# Of `BlockNetwork` alone, by the names of its parameters: kind, help, what is there if left out.
+_OF_BLOCK: dict[str, tuple[Any, str, str]] = {
+    "normalization": (Literal["rms", "layer", "none"], "The norm.", "rms"),
+    "norm_position": (Literal["pre", "post"], "In front of the branch, or behind the sum.", "pre"),
+    "epsilon": (float, "ε of the norm.", "0"),
+    "gated": (bool, "Hidden units φ(u) v, as of SwiGLU.", "no-gated"),
+    "expansion": (float, "Hidden units over the width, M/N.", "4"),
+    "inner_weight_variance": (str, "σ_w²: one number, or L numbers.", "1"),
+    "gate_weight_variance": (str, "σ_v² of the gate, likewise.", "1"),
+    "outer_weight_variance": (str, "σ_w'², likewise; none keeps the signal, 1/⟨a²⟩.", "none"),
+    "inner_bias_variance": (float, "σ_b².", "0"),
+    "outer_bias_variance": (float, "σ_b'².", "0"),
+}
 BLOCK: dict[str, Any] = {
-    "normalization": Annotated[
-        Literal["rms", "layer", "none"] | None, _block(help="The norm.", show_default="rms")
-    ],
-    "norm_position": Annotated[
-        Literal["pre", "post"] | None,
-        _block(help="In front of the branch, or behind the sum.", show_default="pre"),
-    ],
-    "epsilon": Annotated[float | None, _block(help="ε of the norm.", show_default="0")],
-    "gated": Annotated[
-        bool, _block("--gated", help="Hidden units φ(u) v, as of SwiGLU.", show_default=False)
-    ],
-    "expansion": Annotated[
-        float | None, _block(help="Hidden units over the width, M/N.", show_default="4")
-    ],
-    "inner_weight_variance": Annotated[
-        str | None, _block(help="σ_w²: one number, or L numbers.", show_default="1")
-    ],
-    "gate_weight_variance": Annotated[
-        str | None, _block(help="σ_v² of the gate, likewise.", show_default="1")
-    ],
-    "outer_weight_variance": Annotated[
-        str | None,
-        _block(
-            help="σ_w'², likewise; or none for 1/⟨a²⟩, which keeps the signal.",
-            show_default="none",
-        ),
-    ],
-    "inner_bias_variance": Annotated[float | None, _block(help="σ_b².", show_default="0")],
-    "outer_bias_variance": Annotated[float | None, _block(help="σ_b'².", show_default="0")],
+    name: Annotated[kind | None, _block(help=words, show_default=default)]
+    for name, (kind, words, default) in _OF_BLOCK.items()
 }
 InputKernel = Annotated[
     str,

@@ -44,7 +44,7 @@ _PARAMETERS = {
     "width": (options.Width, 500),
 }
 _FAMILIES = {"family": (options.Family, "residual")} | {
-    name: (option, False if name == "gated" else None) for name, option in options.BLOCK.items()
+    name: (option, None) for name, option in options.BLOCK.items()
 }
 # Parameters of `values.network` that have another name on the command line.
 _NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}

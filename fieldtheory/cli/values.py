@@ -235,14 +235,13 @@ def network(
     0.0
     """
     kind = _FAMILIES[family]
-    typed = (item for item in parameters.items() if item[1] is not None)
-    given = {name: value for name, value in typed if value is not False}
+    given = {name: value for name, value in parameters.items() if value is not None}
     for name in set(given) - {field.name for field in fields(kind)}:
         raise ValueError(f"{name} must be left out for --family {family}, got {given[name]!r}")
     for name, value in given.items():
-        if isinstance(value, str) and name != "norm_position":
-            given[name] = None if value == "none" else value
-        if name in kind.layer_parameters and given[name] is not None:
+        if value == "none":
+            given[name] = None
+        elif name in kind.layer_parameters:
             given[name] = numbers(name, value)
     if schedule_name is not None and branch_scale != "1.0":
         raise ValueError(
