@@ -12,10 +12,10 @@ from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.responses import Stack, height, slope, stacked
+from fieldtheory.scaling.responses import Stack, stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
-_SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
+SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,17 @@ def optima(
     each = stack.of(index)
     entries = stack.averages.entries
     rough = replace(each, averages=pair_functions(entries, _SETTINGS.rough, searching=True))
-    grid = _SEARCHED[:, None] / (each.depths * each.weights)
+    grid = SEARCHED[:, None] / (each.depths * each.weights)
     with np.errstate(all="ignore"):
-        values = height(rough, grid, *fields)
-        squares = _maxima(each, grid, values, True, *fields)
+        values = rough.height(grid, *fields)
+        squares = maxima(each, grid, values, True, *fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
             part, own = each.of(left), [f[left] for f in fields]
             grid = grid[: _searched_rows(values[:, left]), left]
             exact = replace(part, averages=pair_functions(entries, searching=True))
-            values = height(exact, grid, *own)
-            squares[left] = _maxima(part, grid, values, False, *own)
+            values = exact.height(grid, *own)
+            squares[left] = maxima(part, grid, values, False, *own)
             missing = np.isnan(squares[left]) & (own[0] == own[1]) & (own[1] == own[2])
             if missing.any():
                 name = networks[0].activation.name
@@ -126,12 +126,13 @@ def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueEr
     return ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
 
 
-def _maxima(
+def maxima(
     each: Stack, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
 ) -> np.ndarray:
     """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
 
-    Maxima that are about the highest are all found and compared. From rough values the result is
+    The elements ``each`` have their `Stack.height` and `Stack.slope`. Maxima that are about the
+    highest are all found and compared. From rough values the result is
     also NaN where one of them is not found at once. It is not s = 0 where the grid ends higher.
     """
     tops = np.full(values.shape, -np.inf)
@@ -159,20 +160,19 @@ def _maxima(
     if missing.any() and not rough:
         own = each.of(column[missing]), [f[column[missing]] for f in fields]
         peaks[missing] = _bracketed(own[0], middle[missing], (low[missing], high[missing]), *own[1])
-        highest[missing] = height(own[0], peaks[None, missing], *own[1])[0]
+        highest[missing] = own[0].height(peaks[None, missing], *own[1])[0]
     squares[top, column] = peaks
     heights[top, column] = np.where(np.isnan(peaks), np.inf, highest)
     ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _SETTINGS.margin
-    highest_square = squares[heights.argmax(axis=0), np.arange(len(each.depths))]
+    highest_square = squares[heights.argmax(axis=0), np.arange(values.shape[1])]
     return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
 
 
 def _at_zero(each: Stack, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whether the height falls from s = 0 on, and the height there."""
     # Without a branch, and with γ = 1, all layers are the first one.
-    each = each.of_one_layer() if (each.skips == 1).all() else each
-    zero = np.zeros(len(each.depths))
-    return slope(each, zero, *fields) <= 0, height(each, zero[None], *fields)[0]
+    each, zero = each.near_zero(), np.zeros(len(fields[0]))
+    return each.slope(zero, *fields) <= 0, each.height(zero[None], *fields)[0]
 
 
 def _around_vertex(
@@ -203,9 +203,9 @@ def _bracketed(
     from scipy.optimize import elementwise
 
     low, high = bounds
-    falls = slope(each, middle, *fields) <= 0
+    falls = each.slope(middle, *fields) <= 0
     solved = elementwise.find_root(
-        lambda s, i, *f: slope(each.of(i), s, *f),
+        lambda s, i, *f: each.of(i).slope(s, *f),
         (np.where(falls, low, middle), np.where(falls, middle, high)),
         args=(np.arange(len(middle)), *fields),
         tolerances={"xrtol": 1e-14},
@@ -238,7 +238,7 @@ def _interpolated_maxima(
             break
         places = low + (high - low) * (nodes(_SETTINGS.nodes)[:, None] + 1) / 2
         part = chosen[left]
-        values = height(each.of(part), np.exp(places), *(f[part] for f in fields))
+        values = each.of(part).height(np.exp(places), *(f[part] for f in fields))
         coefficients = transform(_SETTINGS.nodes) @ values
         size, before, last = (np.abs(coefficients[i:]).max(axis=0) for i in (1, -4, -2))
         resolved = (last <= _SETTINGS.resolved * size) | (

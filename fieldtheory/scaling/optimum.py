@@ -14,6 +14,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -36,6 +37,7 @@ _ONLY = {
 }
 
 
+@by_network_type
 @named_arguments
 def optimal_scaling(
     network: LayeredNetwork | Sequence[LayeredNetwork],
@@ -149,13 +151,13 @@ def optimal_scaling(
             values = _saturating(networks, kernel, method, width, slope)
             limits = "(V/2)²", [width**2 / 4]
         elif method == "deep_limit":
-            values = _of_kernel(partial(_deep_limit, networks, order or 1), *options)
+            values = of_kernel(partial(_deep_limit, networks, order or 1), *options)
         else:
-            values = _of_kernel(partial(exact.optima, networks), *options)
+            values = of_kernel(partial(exact.optima, networks), *options)
         if (values == 0).any():
-            _say_why_none(networks, values, limits)
+            say_why_none(networks, values, limits)
         if np.isnan(values).any():
-            _say_which_pairs_have_none(kernel, np.isnan(values).any(axis=0))
+            say_which_pairs_have_none(kernel, np.isnan(values).any(axis=0))
     if not isinstance(network, Sequence):
         values = values[0]
     if proven:
@@ -203,7 +205,7 @@ def _saturating(
     return np.reshape(scalings, (len(networks), *kernel.shape))
 
 
-def _say_why_none(
+def say_why_none(
     networks: Sequence[LayeredNetwork], values: np.ndarray, limits: tuple[str, list[float]] | None
 ) -> None:
     """Warn that ρ* = 0, and of the variance below which the inputs must be for another."""
@@ -226,7 +228,7 @@ def _say_why_none(
     warnings.warn(text, stacklevel=validation.level_of_user())
 
 
-def _say_which_pairs_have_none(kernel: np.ndarray, missing: np.ndarray) -> None:
+def say_which_pairs_have_none(kernel: np.ndarray, missing: np.ndarray) -> None:
     """Warn of the pairs (..., P, P) without ρ*, by their number and the first of them."""
     pairs = np.broadcast_to(np.triu(np.ones(kernel.shape[-2:], dtype=bool), 1), kernel.shape)
     missing = missing & pairs
@@ -291,7 +293,7 @@ def _deep_limit(
     return result
 
 
-def _of_kernel(
+def of_kernel(
     optima: Callable[..., np.ndarray], kernel: np.ndarray, progress: bool, networks: int
 ) -> np.ndarray:
     """ρ* of all entries, (networks, *shape of the kernel).

@@ -40,8 +40,18 @@ class Stack:
         weights, biases = self.weights[index], self.biases[index]
         return Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
 
-    def of_one_layer(self) -> Stack:
-        """One layer of L times the weights and biases in place of L layers."""
+    def height(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
+        """`height`."""
+        return height(self, s, *fields)
+
+    def slope(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
+        """`slope`."""
+        return slope(self, s, *fields)
+
+    def near_zero(self) -> Stack:
+        """For s = 0: with γ = 1 one layer of L times the weights and biases in place of L."""
+        if (self.skips != 1).any():
+            return self
         weights, biases = self.depths * self.weights, self.depths * self.biases
         depths = np.ones_like(self.depths)
         return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
