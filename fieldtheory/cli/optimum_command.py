@@ -75,10 +75,9 @@ def optimum(
         title = f"{title}, {problem.words}"
         if method in ("saturation", "large_depth"):
             kernel = np.diagonal(kernel)
-    options = {"progress": sampled}
-    scalings = np.asarray(
-        ft.optimal_scaling(net, kernel, method, dynamic_range, slope, order, **options)
-    )
+    options = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
+    given: Any = {name: value for name, value in options.items() if value is not None}
+    scalings = np.asarray(ft.optimal_scaling(net, kernel, method, progress=sampled, **given))
     if sampled:
         rows = _data_rows(scalings)
         if scalings.ndim > 1 and (words := few_pairs(scalings)):

@@ -15,11 +15,16 @@ from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.scaling.exact import SEARCHED, maxima
-from fieldtheory.scaling.optimum import of_kernel, optimal_scaling, say_which_pairs_have_none, say_why_none
+from fieldtheory.scaling.optimum import (
+    of_kernel,
+    optimal_scaling,
+    say_which_pairs_have_none,
+    say_why_none,
+)
 
-# Numbers of a layer that are computed at once, and the steps of differences by ρ², relative to it
-# and, from zero, to that of the search.
-_AT_ONCE, _STEP = 2**14, 1e-3
+# Entries times layers that are computed at once; the steps of differences by ρ², relative to it
+# and, from zero, to that of the search; and responses of one input that are rounding.
+_AT_ONCE, _STEP, _ROUNDING = 2**14, 1e-3, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +45,26 @@ class _Entries:
 
     def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
         """ln|χ^out| at s = ρ² (rows, m); NaN where numbers are beyond float64."""
-        result, alone = np.full(s.shape, np.nan), (p == r) & (q == r)
+        result, alone = np.empty(s.shape), (p == r) & (q == r)
         kernels = np.stack([p, r, r, q], axis=-1).reshape(-1, 2, 2)
         for some, K0, entry in ((alone, p, ()), (~alone, kernels, (0, 1))):
-            for row in range(len(s)) if some.any() else ():
-                scales = np.sqrt(s[row, some])[:, None] * np.ones(self.network.depth)
-                network = self.network.replace(branch_scale=scales)
-                try:
-                    response = GramSolution(network, K0[some], self.rtol).output_response
-                except OverflowError:
-                    continue
-                result[row, some] = np.log(np.abs(response[..., *entry]))
+            if some.any():
+                result[:, some] = self._logarithms(s[:, some], K0[some], entry)
         return result
+
+    def _logarithms(self, s: np.ndarray, K0: np.ndarray, entry: Any) -> np.ndarray:
+        scales = np.sqrt(s)[..., None] * np.ones(self.network.depth)
+        solution = GramSolution(self.network.replace(branch_scale=scales), K0, self.rtol)
+        try:
+            response, output = solution.output_response, solution.output_kernel
+        except OverflowError:
+            if len(s) == 1:
+                return np.full(s.shape, np.nan)
+            halves = np.array_split(s, 2)
+            return np.concatenate([self._logarithms(half, K0, entry) for half in halves])
+        if not entry:
+            response = np.where(np.abs(response) * K0 > _ROUNDING * output, response, 0.0)
+        return np.log(np.abs(response[(..., *entry)]))
 
     def slope(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
         """The derivative of the height by s (m,), by differences."""
@@ -67,53 +80,24 @@ def gram_scaling(
     network: GramNetwork,
     K0: Any,
     method: str = "response",
-    dynamic_range: float | None = None,
-    slope: float | None = None,
-    order: int | None = None,
+    *,
     rtol: float = DEFAULT_TOLERANCE,
     progress: bool = False,
-    digits: int | None = None,
-    proven: bool = False,
 ) -> Any:
-    """ρ*, one for all blocks, with the largest response χ^out of the output.
+    """ρ*, one for all blocks, with the largest response χ^out of the output that `solve` gives.
 
-    The maximum is that of the theory of `solve`, as for other networks. One input with a norm in
-    front of the readout has none for ε = 0: the norm fixes its variance.
-
-    Parameters
-    ----------
-    network : GramNetwork
-        ``branch_scale`` is ignored.
-    K0 : float or array_like, shape (P,) or (..., P, P)
-    method : {"response"}
-        Other methods, and what belongs to them, are not there for these networks.
-    rtol, progress
-        As for other networks.
-
-    Returns
-    -------
-    float or ndarray, shape of K0
-        As for other networks; also NaN, with a warning, for variances of a matrix without ρ*.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not allowed, or the response of a variance has no maximum.
+    One input has none behind a norm with ε = 0, which fixes its variance, and mostly none without
+    a norm, where the output is linear in a stream that grows with ρ: ValueError, or, for variances
+    of a matrix, NaN and a warning. The rest is as for other networks.
 
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> net = ft.BlockNetwork(depth=12, activation="tanh", normalization=None)
-    >>> ft.optimal_scaling(net, 0.05)
-    0.1
+    >>> net = ft.BlockNetwork(depth=12, activation="tanh", epsilon=1.0)
+    >>> round(ft.optimal_scaling(net, 0.05), 6)
+    0.326926
     """
     kernel = validation.input_kernel_array("K0", K0)
-    unsaid = {"dynamic_range": dynamic_range, "slope": slope, "order": order, "digits": digits}
-    for name, value in (unsaid | {"proven": proven or None}).items():
-        if value is not None:
-            raise ValueError(
-                f"{name} must be left out for a {type(network).__name__}, got {value!r}"
-            )
     validation.choice("method", method, ("response",))
     parameters = network.replace(branch_scale=1.0).parameters
     weights, readout = network.layer(parameters).weight, network.readout(parameters).weight
@@ -128,9 +112,7 @@ def gram_scaling(
     return values if values.ndim else float(values)
 
 
-def _optima(
-    each: _Entries, must: bool, p: np.ndarray, q: np.ndarray, r: np.ndarray
-) -> np.ndarray:
+def _optima(each: _Entries, must: bool, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
     """ρ* of entries as of `exact.optima`, (1, m); variances ``must`` have one."""
     parts, size = [], max(1, _AT_ONCE // each.network.depth)
     for first in range(0, len(p), size):
@@ -144,11 +126,11 @@ def _optima(
             silent = np.isneginf(heights[:, missing]).all()
             reach = np.sqrt(grid[~np.isnan(heights).any(axis=1)].max())
             reason = "vanishes for every ρ" if silent else f"rises up to ρ = {reach:.3g}"
-            text = f"that of one input of a {type(each.network).__name__} {reason}"
+            text = f"of one input of a {type(each.network).__name__} {reason}"
             if must:
-                raise ValueError(f"network must have a response with a maximum in ρ; {text}")
+                raise ValueError(f"network must have a response with a maximum in ρ; that {text}")
             warnings.warn(
-                f"K0 has variances without ρ*, which are NaN: the response {text[8:]}",
+                f"K0 has variances without ρ*, which are NaN: the response {text}",
                 stacklevel=validation.level_of_user(),
             )
     return np.sqrt(np.concatenate(parts))[None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -12,7 +13,7 @@ from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.responses import Stack, stacked
+from fieldtheory.scaling.responses import stacked
 
 # ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
 SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
@@ -127,13 +128,13 @@ def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueEr
 
 
 def maxima(
-    each: Stack, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
+    each: Any, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
 ) -> np.ndarray:
     """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
 
-    The elements ``each`` have their `Stack.height` and `Stack.slope`. Maxima that are about the
-    highest are all found and compared. From rough values the result is
-    also NaN where one of them is not found at once. It is not s = 0 where the grid ends higher.
+    ``each`` is a `Stack`, or what has its height, slope, of and near_zero. Maxima that are about
+    the highest are all found and compared. From rough values the result is also NaN where one of
+    them is not found at once. It is not s = 0 where the grid ends higher.
     """
     tops = np.full(values.shape, -np.inf)
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
@@ -168,7 +169,7 @@ def maxima(
     return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
 
 
-def _at_zero(each: Stack, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _at_zero(each: Any, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whether the height falls from s = 0 on, and the height there."""
     # Without a branch, and with γ = 1, all layers are the first one.
     each, zero = each.near_zero(), np.zeros(len(fields[0]))
@@ -193,7 +194,7 @@ def _around_vertex(
 
 
 def _bracketed(
-    each: Stack,
+    each: Any,
     middle: np.ndarray,
     bounds: tuple[np.ndarray, ...],
     *fields: np.ndarray,
@@ -216,7 +217,7 @@ def _bracketed(
 
 
 def _interpolated_maxima(
-    each: Stack,
+    each: Any,
     chosen: np.ndarray,
     bounds: tuple[np.ndarray, ...],
     limits: tuple[np.ndarray, ...],

@@ -68,7 +68,8 @@ def optimal_scaling(
     Parameters
     ----------
     network : LayeredNetwork or sequence of them
-        ``branch_scale`` is ignored. Several networks, of one activation, are solved at once.
+        ``branch_scale`` is ignored. Several networks, of one activation, are solved at once. One
+        `BlockNetwork` has the method "response".
     K0 : float or array_like, shape (P,) or (..., P, P)
         Kernel of the input: a variance, several variances, or covariance matrices.
     method : {"response", "saturation", "large_depth", "deep_limit"}

@@ -1,0 +1,120 @@
+"""The optimal scaling of networks of blocks against maxima of a recursion written out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import fieldtheory as ft
+from tests.oracles.differences import derivative
+
+SINE = {
+    "depth": 5,
+    "activation": "sin",
+    "inner_weight_variance": 3.0,
+    "outer_weight_variance": 1.3,
+    "inner_bias_variance": 0.1,
+    "readout_weight_variance": 0.6,
+}
+
+
+def output(net, K0, rho):
+    """The output kernel of sin, whose averages are elementary, for a matrix K0."""
+
+    def read(X):
+        own = np.diagonal(X) + net.epsilon
+        return X if net.normalization is None else X / np.sqrt(own[:, None] * own)
+
+    X = np.asarray(K0, dtype=float)
+    for gamma in np.broadcast_to(net.skip_scale, net.depth):
+        Q = 3.0 * read(X) + 0.1
+        q = np.diagonal(Q)
+        even = np.exp(-(q[:, None] + q) / 2)
+        a = even * np.sinh(Q)
+        if net.gated:
+            a = a * read(X)
+        carried = read(X) if net.norm_position == "post" else X
+        X = gamma**2 * carried + rho**2 * 1.3 * a
+    return 0.6 * read(X)
+
+
+def best(net, K0, a, b, bounds=(0.01, 3.0)):
+    """The ρ with the largest ∂C_ab/∂K0_ab, by differences, around the highest point of a grid."""
+
+    def height(rho):
+        def moved(x):
+            K = np.array(K0, dtype=float)
+            K[a, b] = K[b, a] = x
+            return output(net, K, rho)[a, b]
+
+        return -np.log(abs(derivative(moved, K0[a][b], 0.2 * K0[a][b])))
+
+    grid = np.geomspace(*bounds, 60)
+    top = int(np.argmin([height(rho) for rho in grid]))
+    assert 0 < top < len(grid) - 1
+    around = grid[top - 1], grid[top + 1]
+    return minimize_scalar(height, bounds=around, method="bounded", options={"xatol": 1e-9}).x
+
+
+CASES = {
+    "one input, ε": ({"epsilon": 2.0}, [[0.3]]),
+    "pre": ({}, [[1.0, 0.9], [0.9, 1.2]]),
+    "gate": ({"gated": True}, [[1.0, 0.9], [0.9, 1.2]]),
+    "post": ({"norm_position": "post", "skip_scale": 0.9}, [[1.0, 0.95], [0.95, 1.0]]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_maximum_is_that_of_the_recursion(name):
+    options, K0 = CASES[name]
+    net = ft.BlockNetwork(**SINE | options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rho = np.atleast_2d(ft.optimal_scaling(net, K0 if len(K0) > 1 else K0[0][0]))
+    assert rho[0, -1] == pytest.approx(best(net, K0, 0, len(K0) - 1), rel=2e-6)
+    assert rho[-1, 0] == rho[0, -1]
+    if len(K0) > 1:
+        assert np.isnan(np.diagonal(rho)).all()
+
+
+NET = ft.BlockNetwork(**SINE)
+
+
+def test_without_maximum():
+    alone = "that of one input of a BlockNetwork"
+    with pytest.raises(ValueError, match=f"{alone} vanishes for every ρ$"):
+        ft.optimal_scaling(NET, 0.3)
+    linear = NET.replace(activation="gelu", normalization=None)
+    with pytest.raises(ValueError, match=f"{alone} rises up to ρ = "):
+        ft.optimal_scaling(linear, [0.3, 0.2])
+    with pytest.warns(UserWarning, match="K0 has 1 of 1 entries with ρ.* = 0: their response is"):
+        assert ft.optimal_scaling(NET.replace(epsilon=0.1), 0.3) == 0
+    with pytest.warns(UserWarning) as said:
+        assert np.isnan(ft.optimal_scaling(linear, [[0.3, 0.1], [0.1, 0.4]])).all()
+    words = [str(each.message) for each in said]
+    assert "of one input of a BlockNetwork rises" in words[0]
+    assert words[1].startswith("K0 has 1 of 1 pairs of inputs without ρ*") and len(words) == 2
+
+
+def test_deep_networks_beyond_float64():
+    """Scales at which kernels overflow are searched as far as they are numbers."""
+    net = NET.replace(depth=150, activation="gelu", normalization=None)
+    with pytest.raises(ValueError, match="rises up to ρ = "):
+        ft.optimal_scaling(net, 0.3)
+
+
+REFUSED = {
+    "method must be one of response, got 'deep_limit'": {"method": "deep_limit"},
+    "unknown argument 'order'": {"order": 2},
+    "network must have weight variances > 0, and no batch axes": {
+        "network": NET.replace(readout_weight_variance=0.0)
+    },
+    "K0 must be": {"K0": -1.0},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refusals(message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        ft.optimal_scaling(**{"network": NET, "K0": 0.3} | REFUSED[message])
