@@ -140,6 +140,14 @@ class GramFluctuations:
         return self._propagated(self.hidden_sources[0], self.stream_sources)
 
     @cached_property
+    def with_output(self) -> np.ndarray:
+        """N times the covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
+        last = self.covariances.stream[:, -1]
+        crossed = self.branches.kernel_change(self.depth + 1, np.moveaxis(last, -1, 0))
+        layers = enumerate(np.moveaxis(crossed, 0, -1), 1)
+        return np.array([self.reported.kernel_change(l, X) for l, X in layers])
+
+    @cached_property
     def missed(self) -> np.ndarray:
         """Errors of N Cov(C^(k), C^(l)), zero where it is exact."""
         left = self.hidden_sources[1]

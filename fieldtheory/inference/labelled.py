@@ -77,9 +77,9 @@ class LabelledResult(Result):
         return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
 
 
-def labelled_inputs(network: LayeredNetwork, K0: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+def labelled_inputs(network: Any, K0: Any, Y: Any, *others: type) -> tuple[np.ndarray, np.ndarray]:
     """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""
-    single_network(network)
+    single_network(network, *others)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim != 2:
         raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.grams import GramSolution
 from fieldtheory.inference.fluctuating_kernel import (
     Corrections,
     Regression,
@@ -33,10 +34,15 @@ from fieldtheory.inference.fluctuating_kernel import (
 )
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
-from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
+from fieldtheory.montecarlo.sampling.many_inputs import (
+    covariance_batches,
+    mean_and_error,
+    packed_weights,
+)
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
@@ -86,7 +92,8 @@ class NetworkPosterior(LabelledResult):
     field                 shape         meaning
     ====================  ============  ==========================================================
     residual_kernels      (L+2, Q, Q)   posterior means of C^(l)
-    kernels               (L+2, Q, Q)   posterior means of K^(l) = γ_l² K^(l-1) + C^(l)
+    kernels               (L+2, Q, Q)   posterior means of K^(l) = γ_l² K^(l-1) + C^(l), or of
+                                        R^(l) of a `BlockNetwork`
     kernel_shift          (L+2, Q, Q)   what K^(l) learned: posterior minus prior mean at width N
     mean, variance        (Q, d)        of the outputs without noise, averaged over networks
     mean_nngp             (Q, d)        the mean at infinite width
@@ -137,7 +144,7 @@ class NetworkPosterior(LabelledResult):
 
 @named_arguments
 def posterior(
-    network: LayeredNetwork,
+    network: LayeredNetwork | GramNetwork,
     K0: Any = None,
     Y: Any = None,
     noise_variance: float | None = None,
@@ -157,7 +164,7 @@ def posterior(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : LayeredNetwork or GramNetwork
         Without batch axes.
     K0 : array_like, shape (Q, Q)
         Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
@@ -171,7 +178,7 @@ def posterior(
         Data in place of K0: the inputs with labels, and those without.
     samples : int, optional
         Paths of neurons, at least 320. By default none where (L + 2) Q(Q + 1)/2 <= 100, so that G11
-        is computed as a whole, and 4096 otherwise.
+        is computed as a whole, as for every `BlockNetwork`, and 4096 otherwise.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -216,7 +223,7 @@ def posterior(
             shapes = " and ".join(str(part.shape) for part in inputs)
             raise ValueError(f"X and X_test must have shapes (P, D) and (T, D), got {shapes}")
         inputs = np.concatenate(inputs)
-    kernel, labels = labelled_inputs(network, given_kernel(network, K0, inputs)[0], Y)
+    kernel, labels = labelled_inputs(network, given_kernel(network, K0, inputs)[0], Y, GramNetwork)
     if X is not None and len(labels) != len(X):
         raise ValueError(
             f"Y must have one label for each of the {len(X)} rows of X, got {len(labels)}; inputs "
@@ -226,7 +233,13 @@ def posterior(
     if isinstance(order, bool) or order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, the highest power of 1/N, got {order!r}")
     seed = validation.integer("seed", seed, 0)
-    if samples is not None:
+    if isinstance(network, GramNetwork):
+        if samples is not None:
+            raise ValueError(
+                f"samples must be left out for a {type(network).__name__}, whose G11 is computed "
+                f"as a whole, got {samples!r}"
+            )
+    elif samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
     elif (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
         samples = SAMPLES
@@ -249,7 +262,7 @@ def posterior(
 
 
 def _corrections(
-    solution: Solution, law: Regression, samples: int | None, seed: int, progress: bool
+    solution: Any, law: Regression, samples: int | None, seed: int, progress: bool
 ) -> tuple[Corrections, Corrections]:
     """The terms of order 1/N, and their standard errors."""
     width = solution.network.width
@@ -288,7 +301,7 @@ def _cost(solution: Solution, samples: int) -> str:
 
 
 def _result(
-    solution: Solution,
+    solution: Any,
     law: Regression,
     corrections: tuple[Corrections, Corrections] | None,
     labels: np.ndarray,
@@ -302,9 +315,17 @@ def _result(
         none, kernels, outputs = np.zeros(()), np.zeros_like(C), np.zeros_like(law.mean)
         corrections = (Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
     first, error = (Corrections(*(x / solution.network.width for x in c)) for c in corrections)
-    skips = layer_coefficients(solution.network).skips
-    shift, learned = first.shift + first.covariance, accumulate(skips, first.covariance)
-    deviation = np.hypot(error.shift, error.covariance)
+    shift, deviation = first.shift + first.covariance, np.hypot(error.shift, error.covariance)
+    if isinstance(solution, GramSolution):
+        # Nothing is sampled.
+        learned = moved = uncertain = missed = np.zeros_like(K)
+        if order:
+            learned = unpacked(solution.covariance_with_output(packed_weights(law.weights)), True)
+            moved = learned + solution.kernel_shift
+    else:
+        skips = layer_coefficients(solution.network).skips
+        parts = first.covariance, shift, deviation, error.covariance
+        learned, moved, uncertain, missed = (accumulate(skips, part) for part in parts)
     sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
     ratios = np.divide(np.abs(learned), sizes, out=np.zeros_like(K), where=sizes > 0)
     shape = (len(C[0]), *labels.shape[1:])
@@ -316,10 +337,10 @@ def _result(
         noise,
         residual_kernels=C + shift,
         residual_kernels_error=deviation,
-        kernels=K + accumulate(skips, shift),
-        kernels_error=accumulate(skips, deviation),
+        kernels=K + moved,
+        kernels_error=uncertain,
         kernel_shift=learned,
-        kernel_shift_error=accumulate(skips, error.covariance),
+        kernel_shift_error=missed,
         mean=(law.mean + first.mean).reshape(shape),
         mean_error=error.mean.reshape(shape),
         variance=(variance + first.variance).reshape(shape),

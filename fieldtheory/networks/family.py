@@ -207,9 +207,11 @@ def checked_network(network: Any) -> LayeredNetwork:
     return network
 
 
-def single_network(network: Any) -> LayeredNetwork:
-    """`checked_network` if it has no batch axes, or raise ValueError."""
-    if shape := checked_network(network).batch_shape:
+def single_network(network: Any, *others: type) -> Any:
+    """`checked_network`, or one of other families, without batch axes, or raise ValueError."""
+    if not isinstance(network, others):
+        checked_network(network)
+    if shape := network.batch_shape:
         raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
     return network
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
-from tests.oracles import weighted_prior
+from tests.oracles import block_networks, weighted_prior
 from tests.tables import slow
 
 X = np.random.default_rng(0).standard_normal((5, 6))
@@ -81,13 +81,18 @@ def test_networks_drawn_from_the_prior_and_weighted(activation, gamma, P, Q, N, 
         assert (error <= allowed).all(), (name, (error / allowed).max())
 
 
-def remainders(share=1.0):
+def remainders(share=1.0, block=False):
     """N² times what the order 1/N leaves out, or a ``share`` of this order, at three widths."""
     noise, y, K0 = 0.3, 1.7, 0.5
     hidden, left = (BRANCH**2 * WEIGHT, BRANCH**2 * BIAS), []
     for N in (80, 160, 320):
-        exact = weighted_prior.linear_one_label(K0, y, noise, N, hidden, (WEIGHT, BIAS))
+        M = N // 2 if block else None
+        exact = weighted_prior.linear_one_label(
+            K0, y, noise, N, hidden, (WEIGHT, BIAS), 60 if block else 120, M
+        )
         net = network("linear", N, 1, 0.0)
+        if block:
+            net = linear_block(N)
         found, wide = (ft.posterior(net, [[K0]], [y], noise, order) for order in (1, 0))
         values = {
             "C1": [each.residual_kernels[1, 0, 0] for each in (found, wide)],
@@ -101,11 +106,65 @@ def remainders(share=1.0):
     return np.array(left)
 
 
-def test_what_is_left_out_of_linear_networks_falls_as_one_over_N_squared():
-    ratios = remainders()[1:] / remainders()[:-1]
+# φ, options, and those of the oracle.
+BLOCKS = [
+    slow("gelu", {"epsilon": 0.1}, {"epsilon": 0.1}),
+    ("tanh", {"norm_position": "post", "gated": True}, {"post": True, "gated": True}),
+    ("linear", {"normalization": None}, {"norm": None}),
+]
+
+
+@pytest.mark.parametrize("activation, options, written", BLOCKS)
+def test_networks_of_blocks_drawn_from_the_prior_and_weighted(activation, options, written):
+    """Also what R^(0), ..., R^(L) learn, to the errors and the share ε of the order 1/N."""
+    N, noise, labels = 40, 0.3, np.array([2.0, -1.5])
+    common = {"inner_bias_variance": 0.1, "readout_bias_variance": 0.2}
+    net = ft.BlockNetwork(
+        depth=2, activation=activation, width=N, expansion=1, branch_scale=0.7,
+        outer_weight_variance=1.5, **common, **options,
+    )  # fmt: skip
+    oracle = block_networks.Block(
+        2, PHI[activation], 0.7, outer=1.5, inner_bias=0.1, out_bias=0.2, **written
+    )
+    K0 = np.array([[1.0, 0.3, 0.5], [0.3, 0.8, -0.2], [0.5, -0.2, 1.2]])
+    C, R, _ = block_networks.drawn(oracle, K0, N, N, 3000, 1)
+    found, wide = (ft.posterior(net, K0, labels, noise, order) for order in (1, 0))
+    assert found.expansion_ratio < 0.2
+
+    def close(value, expected, error, size):
+        return (abs(value - expected) <= 4 * error + found.expansion_ratio * size).all()
+
+    expected = weighted_prior.of_kernels(C, labels, noise)
+    for name in ("residual_kernels", "mean", "variance", "log_evidence"):
+        value = getattr(found, name)
+        size = abs(value - getattr(wide, name)).max()
+        assert close(value, expected.means[name], expected.errors[name], size), name
+    streams = np.concatenate([R, C[:, -1:]], axis=1)
+    expected = weighted_prior.of_kernels(streams, labels, noise)
+    for name, of in (("learned", "kernel_shift"), ("residual_kernels", "kernels")):
+        value, error = getattr(found, of), expected.errors[name]
+        size = abs(value - getattr(wide, of)).max(axis=(1, 2), keepdims=True)
+        assert close(value, expected.means[name], error, size), of
+    moved = abs(found.kernel_shift) > 10 * expected.errors["learned"]
+    assert moved.any(axis=(1, 2))[1:].all()
+
+
+def linear_block(N):
+    return ft.BlockNetwork(
+        depth=1, activation="linear", normalization=None, expansion=0.5, width=N, skip_scale=0.0,
+        branch_scale=BRANCH, outer_weight_variance=WEIGHT, outer_bias_variance=BIAS,
+        readout_weight_variance=WEIGHT, readout_bias_variance=BIAS,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_what_is_left_out_of_linear_networks_falls_as_one_over_N_squared(block):
+    left = remainders(block=block)
+    ratios = left[1:] / left[:-1]
     # One up to the order 1/N; a term of order 1/N that is 2 % off makes it two.
     assert np.abs(ratios[0] - 1).max() < 0.25 and np.abs(ratios[1] - 1).max() < 0.12
-    wrong = remainders(1.02)[1:] / remainders(1.02)[:-1]
+    left = remainders(1.02, block)
+    wrong = left[1:] / left[:-1]
     assert (np.abs(wrong - 1).max(axis=0) > 0.25).all()
 
 
@@ -230,6 +289,8 @@ def test_jumps_of_many_inputs_are_refused():
         ({"K0": None, "X": X, "X_test": X[:, :2]}, r"X and X_test must have shapes .* \(5, 2\)"),
         ({"K0": None, "X": X[:3]}, "one label for each of the 3 rows of X, got 1; .* are X_test"),
         ({"network": network("erf", 100).replace(branch_scale=[[0.1]])}, "without batch axes"),
+        ({"network": linear_block(10), "samples": 400}, "samples must be left out for a Block"),
+        ({"network": linear_block(10).replace(skip_scale=[[0.1]])}, "without batch axes"),
     ],
 )
 def test_refusals(arguments, message):

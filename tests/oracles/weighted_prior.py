@@ -55,11 +55,16 @@ def given_kernels(C, Y, noise):
 
 def weighted(phi, K0, Y, noise, N, layers, samples, seed, block=20_000):
     """Posterior means of kernels, what they learned, predictions and the evidence."""
-    parts = []
-    for number, start in enumerate(range(0, samples, block)):
-        C = prior_kernels(phi, K0, N, layers, min(block, samples - start), (seed, number))
-        parts.append((C, *given_kernels(C[:, -1], Y, noise)))
-    C, log_p, mean, variance = (np.concatenate(each) for each in zip(*parts, strict=True))
+    parts = [
+        prior_kernels(phi, K0, N, layers, min(block, samples - start), (seed, number))
+        for number, start in enumerate(range(0, samples, block))
+    ]
+    return of_kernels(np.concatenate(parts), Y, noise)
+
+
+def of_kernels(C, Y, noise):
+    """The same of kernels drawn from the prior (n, layers, Q, Q), the last those of the outputs."""
+    log_p, mean, variance = given_kernels(C[:, -1], Y, noise)
     relative = np.exp(log_p - log_p.max())
     w = relative / relative.mean()
     n = len(w)
@@ -84,19 +89,25 @@ def weighted(phi, K0, Y, noise, N, layers, samples, seed, block=20_000):
     return Estimates(means, errors, float(n**2 / (w**2).sum()))
 
 
-def linear_one_label(K0, y, noise, N, first, second, nodes=120):
+def linear_one_label(K0, y, noise, N, first, second, nodes=120, M=None):
     """One input and label of a linear feed-forward network with one hidden layer, exactly.
+
+    With M that of a block without skip connection, whose M hidden units are a factor χ²_M/M.
 
     C^(1) = a_1 K0 q + c_1, C^(2) = a_2 C^(1) q' + c_2 with q and q' = χ²_N/N independent;
     ``first`` and ``second`` are (a_l, c_l). Means of C^(1), C^(2), of the prediction, its variance
     and ln p(y).
     """
     x, w = _chi_squares(N, nodes)
-    C1 = first[0] * K0 * x[:, None] + first[1]
+    x1, w1 = x, w
+    if M is not None:
+        hidden = _chi_squares(M, nodes)
+        x1, w1 = (np.outer(*each).ravel() for each in zip((x, w), hidden, strict=True))
+    C1 = first[0] * K0 * x1[:, None] + first[1]
     C2 = second[0] * C1 * x + second[1]
     A = C2 + noise
     density = np.exp(-(y**2) / (2 * A)) / np.sqrt(2 * np.pi * A)
-    total = w[:, None] * w * density
+    total = w1[:, None] * w * density
     evidence = total.sum()
     total = total / evidence
     f, v = C2 * y / A, C2 * noise / A

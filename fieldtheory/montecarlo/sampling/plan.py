@@ -10,7 +10,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.sampling.samplers import SAMPLERS
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
@@ -109,7 +109,7 @@ def enough_samples(samples: Any) -> int:
     return samples
 
 
-def given_kernel(network: LayeredNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+def given_kernel(network: DeepNetwork, K0: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """K0 as it is given, or that of the inputs X (P, d), and X."""
     if (K0 is None) == (X is None):
         raise ValueError(f"K0 or X must be given, got {'neither' if K0 is None else 'both'}")
