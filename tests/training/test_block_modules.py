@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf, expit
 
 import fieldtheory as ft
-from tests.oracles import block_weights
+from tests.oracles import block_networks
 from tests.oracles.differences import derivative
 from tests.oracles.quadrature import average1
 
@@ -20,8 +20,8 @@ FUNCTIONS = {
 }
 COMMON = {
     "depth": 2,
-    "branch_scale": [0.9, 0.6],
-    "skip_scale": [1.0, 0.8],
+    "branch_scale": 0.9,
+    "skip_scale": 0.8,
     "inner_weight_variance": 1.5,
     "outer_weight_variance": 1.3,
     "epsilon": 0.1,
@@ -51,6 +51,15 @@ def network(name):
     return ft.BlockNetwork(**COMMON | NETWORKS[name])
 
 
+def written(net):
+    """The network of the oracle."""
+    return block_networks.Block(
+        net.depth, FUNCTIONS[net.activation.name], 0.9, 0.8, net.normalization,
+        net.norm_position == "post", 0.1, net.gated, 1.5, 0.8, 1.3, net.inner_bias_variance,
+        net.outer_bias_variance, net.readout_weight_variance, net.readout_bias_variance,
+    )  # fmt: skip
+
+
 def deviation(values, others):
     """The largest difference of the means of two samples, in standard errors."""
     parts = [x.reshape(len(x), -1) for x in (values, others)]
@@ -61,25 +70,31 @@ def deviation(values, others):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_module_is_the_network_of_its_weights(name):
-    net = network(name)
-    phi = FUNCTIONS[net.activation.name]
+    rho, gamma = [0.9, 0.6], [1.0, 0.8]
+    net = network(name).replace(branch_scale=rho, skip_scale=gamma)
+    oracle = written(net)
     module = torch_module(net, outputs=2, seed=3)
     p = {key: value.detach().numpy() for key, value in module.named_parameters()}
 
     def affine(part, x):
         return x @ p[f"{part}.weight"].T + p.get(f"{part}.bias", 0.0)
 
+    def passed(x):
+        n = block_networks.normalized(x, oracle)
+        mean = x.mean(axis=-1, keepdims=True) if net.normalization == "layer" else 0.0
+        return n, n if oracle.post else x - mean
+
     x = affine("readin", X)
-    for l, (rho, gamma) in enumerate(zip(net.branch_scale, net.skip_scale, strict=True)):
-        n, carried = block_weights.norm(net, x)
-        a = phi(affine(f"layers.{l}.maps.0", n))
+    for l in range(2):
+        n, carried = passed(x)
+        a = oracle.phi(affine(f"layers.{l}.maps.0", n))
         if net.gated:
             a = a * affine(f"layers.{l}.maps.1", n)
-        f = rho * affine(f"layers.{l}.maps.{1 + net.gated}", a)
+        f = rho[l] * affine(f"layers.{l}.maps.{1 + net.gated}", a)
         branch = module.layers[l](torch.tensor(x)).detach()
         np.testing.assert_allclose(branch, f, rtol=1e-12, atol=1e-14)
-        x = gamma * carried + f
-    n, carried = block_weights.norm(net, x)
+        x = gamma[l] * carried + f
+    n, carried = passed(x)
     np.testing.assert_allclose(module(X).detach(), affine("readout", n), rtol=1e-12)
     *_, last = module.signals(X)
     np.testing.assert_allclose(last.detach(), carried, rtol=1e-12)
@@ -93,9 +108,8 @@ def test_module_is_the_network_of_its_weights(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_law_is_that_of_explicit_weights(name):
     net, samples = network(name), 1500
-    variances = 1.5, 0.8, 1.3
-    phi = FUNCTIONS[net.activation.name]
-    C, R, y = block_weights.sample(net, phi, X, samples, 1, variances)
+    K0 = ft.input_kernel(X, net)
+    C, R, _ = block_networks.drawn(written(net), K0, 32, 64, samples, 1)
     module = torch_module(net, copies=samples, seed=7)
     with torch.no_grad():
         drawn, kernels = module.residual_kernels(X).numpy(), module.kernels(X).numpy()
@@ -103,7 +117,7 @@ def test_law_is_that_of_explicit_weights(name):
     np.testing.assert_allclose(drawn[:, 0], C[:, 0])
     np.testing.assert_allclose(kernels[:, -1], drawn[:, -1])
     assert deviation(drawn, C) < 4 and deviation(kernels[:, :-1], R) < 4
-    assert deviation(outputs[:, :, None] * outputs[:, None], y[:, :, None] * y[:, None]) < 4
+    assert deviation(outputs[:, :, None] * outputs[:, None], C[:, -1]) < 4
     for values, others in ((drawn, C), (kernels[:, :-1], R)):
         squares = [(x - others.mean(axis=0)) ** 2 for x in (values, others)]
         assert deviation(*squares) < 4
