@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, Depth
+from fieldtheory.cli.options import ACTIVATION, Depth, Family, Gated, Normalization, NormPosition
 from fieldtheory.cli.terminal import echo
 
 
@@ -75,6 +75,10 @@ def derive(
             "--what, --abbreviate and --numbered.",
         ),
     ] = False,
+    family: Family = "residual",
+    normalization: Normalization = None,
+    norm_position: NormPosition = None,
+    gated: Gated = None,
     misprints: Annotated[
         bool,
         typer.Option(
@@ -108,10 +112,21 @@ def derive(
         fieldtheory derive --activation gelu --document > appendix.tex
 
         fieldtheory derive --document --no-misprints --width 246 > columns.tex
+
+        fieldtheory derive --family block --gated --what fluctuations,mean_shift
     """
     from fieldtheory import derive as derivation
     from fieldtheory.cli import values
 
+    quantities = what.split(",")
+    several = quantities if len(quantities) > 1 else what
+    if family == "block":
+        given = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
+        net = values.network(activation, family=family, depth=depth, **given)
+        of_block: Any = derivation(net, inputs)
+        text = of_block.latex(several, width=width, numbered=numbered)
+        echo(of_block.document(width=width).rstrip() if document else text)
+        return
     theory = derivation(
         depth,
         inputs,
@@ -123,6 +138,4 @@ def derive(
     if document:
         echo(theory.document(layers, misprints=misprints, **typeset).rstrip())
         return
-    quantities = what.split(",")
-    several = quantities if len(quantities) > 1 else what
     echo(theory.latex(several, layers, abbreviate, numbered=numbered, **typeset))

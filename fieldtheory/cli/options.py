@@ -70,12 +70,19 @@ ReadoutBias = Annotated[
     float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
 ]
 Width = Annotated[int, _network(help="Width N of the layers.")]
+Normalization = Annotated[
+    Literal["rms", "layer", "none"] | None, _block(help="The norm.", show_default="rms")
+]
+NormPosition = Annotated[
+    Literal["pre", "post"] | None,
+    _block(help="In front of the branch, or behind the sum.", show_default="pre"),
+]
+Gated = Annotated[
+    bool | None, _block(help="Hidden units φ(u) v, as of SwiGLU.", show_default="no-gated")
+]
 # Of `BlockNetwork` alone, by the names of its parameters: kind, help, what is there if left out.
 _OF_BLOCK: dict[str, tuple[Any, str, str]] = {
-    "normalization": (Literal["rms", "layer", "none"], "The norm.", "rms"),
-    "norm_position": (Literal["pre", "post"], "In front of the branch, or behind the sum.", "pre"),
     "epsilon": (float, "ε of the norm.", "0"),
-    "gated": (bool, "Hidden units φ(u) v, as of SwiGLU.", "no-gated"),
     "expansion": (float, "Hidden units over the width, M/N.", "4"),
     "inner_weight_variance": (str, "σ_w²: one number, or L numbers.", "1"),
     "gate_weight_variance": (str, "σ_v² of the gate, likewise.", "1"),
@@ -84,6 +91,10 @@ _OF_BLOCK: dict[str, tuple[Any, str, str]] = {
     "outer_bias_variance": (float, "σ_b'².", "0"),
 }
 BLOCK: dict[str, Any] = {
+    "normalization": Normalization,
+    "norm_position": NormPosition,
+    "gated": Gated,
+} | {
     name: Annotated[kind | None, _block(help=words, show_default=default)]
     for name, (kind, words, default) in _OF_BLOCK.items()
 }

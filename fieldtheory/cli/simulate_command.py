@@ -60,6 +60,8 @@ def simulate(
 
         fieldtheory simulate -L 10 --width 200 --compare
 
+        fieldtheory simulate --family block -L 4 --width 32 --epsilon 0.1 -k 1 --compare
+
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
     net = problem.network
@@ -91,11 +93,12 @@ def _simulated(
     from fieldtheory.montecarlo import perturbation, simulation
     from fieldtheory.montecarlo.comparison import extrapolation
     from fieldtheory.montecarlo.comparison.residual_fields import computes_fluctuations
+    from fieldtheory.networks.family import LayeredNetwork
     from fieldtheory.numerics.solution import solve
 
-    one_input = np.ndim(kernel) == 0
+    one_input, layered = np.ndim(kernel) == 0, isinstance(net, LayeredNetwork)
     drawing = options | {"method": method}
-    if compare and method == "kernel":
+    if compare and method == "kernel" and layered:
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
         drawing["cross_inputs"] = computes_fluctuations(net, len(kernel))
@@ -105,7 +108,7 @@ def _simulated(
     nets = net, net.replace(width=2 * net.width)
     wide = simulation.simulate(nets[1], kernel, seed=seed + 1, **drawing)
     answers = []
-    if one_input and kernel > 0:
+    if one_input and kernel > 0 and layered:
         answers = [
             perturbation.simulate_response(each, kernel, seed=seed + i, **options)
             for i, each in enumerate(nets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -81,16 +81,22 @@ def solve(
         fieldtheory solve -L 20 --data samples.csv --scale none --save solution.npz
 
         fieldtheory solve -L 20 -a relu --digits 50 --format json
+
+        fieldtheory solve --family block -L 12 -a silu --gated --schedule uniform -k 1
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
+    from fieldtheory.networks.family import LayeredNetwork
 
     require_place(save, ".npz", ".nc")
     title = values.title(problem.network, problem.words)
     if convention == "F25":
         problem.require_dimension("in the convention of F25")
         title = f"{title}; eta and chi in the convention of F25"
+    layered = isinstance(problem.network, LayeredNetwork)
     if digits is not None:
+        if not layered:
+            raise ValueError(f"digits must be left out for --family block, got {digits}")
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
         network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)
@@ -99,13 +105,8 @@ def solve(
             precise.save(save)
         print_rows(precise.rows(fluctuations), format, title)
         return
-    solution = ft.solve(
-        problem.network,
-        problem.kernel,
-        convention=convention,
-        order=order,
-        progress=True,
-    )
+    options: Any = {"convention": convention, "progress": True} if layered else {}
+    solution = ft.solve(problem.network, problem.kernel, order=order, **options)
     rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
     if decorrelation:
         if solution.inputs < 2:

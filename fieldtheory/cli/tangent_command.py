@@ -15,7 +15,7 @@ _TRAINING = "What is trained"
 _EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
 
 
-@with_network(data=True, readin=True, dimension="--parametrization standard")
+@with_network(data=True, readin=True, dimension="--parametrization standard", families=False)
 def tangent(
     problem: Problem,
     parametrization: Annotated[

@@ -142,10 +142,9 @@ class GramFluctuations:
     @cached_property
     def with_output(self) -> np.ndarray:
         """N times the covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
-        last = self.covariances.stream[:, -1]
-        crossed = self.branches.kernel_change(self.depth + 1, np.moveaxis(last, -1, 0))
-        layers = enumerate(np.moveaxis(crossed, 0, -1), 1)
-        return np.array([self.reported.kernel_change(l, X) for l, X in layers])
+        stream = self.covariances.stream
+        moved = self._branch(len(stream), np.moveaxis(stream[:, -1], -1, 0))
+        return np.array([self._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1))])
 
     @cached_property
     def missed(self) -> np.ndarray:

@@ -35,13 +35,11 @@ class _Entries:
     unit: float
     rtol: float
 
-    def of(self, index: np.ndarray) -> _Entries:
+    def of(self, index: Any = None) -> _Entries:
         """All are of the same network."""
         return self
 
-    def near_zero(self) -> _Entries:
-        """The same."""
-        return self
+    near_zero = of
 
     def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
         """ln|χ^out| at s = ρ² (rows, m); NaN where numbers are beyond float64."""

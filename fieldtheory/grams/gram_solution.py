@@ -233,11 +233,12 @@ class GramSolution(Computed, SeparateTheory):
     def _fluctuations(self) -> GramFluctuations:
         return GramFluctuations(self._chain)
 
-    def covariance_with_output(self, weights: np.ndarray) -> np.ndarray:
-        """Cov(R^(l), Σ w_αβ C_αβ^(L+1)) for weights (p,), last of C^(L+1), shape (L + 2, p)."""
+    def covariance_with_output(self, U: np.ndarray) -> np.ndarray:
+        """Cov(R^(l), Tr U C^(L+1)), last that of C^(L+1), shape (L + 2, P, P)."""
         theory = self._fluctuations
-        layers = *theory.with_output, theory.covariances.residual[-1, -1]
-        return np.array(layers) @ weights / self.network.width
+        layers = np.array([*theory.with_output, theory.covariances.residual[-1, -1]])
+        traces = (unpacked(layers, True) * U).sum(axis=(-1, -2))
+        return unpacked(traces, True) / self.network.width
 
     @cached_property
     def _shifts(self) -> tuple[np.ndarray, np.ndarray]:

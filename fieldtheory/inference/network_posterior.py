@@ -34,11 +34,7 @@ from fieldtheory.inference.fluctuating_kernel import (
 )
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
-from fieldtheory.montecarlo.sampling.many_inputs import (
-    covariance_batches,
-    mean_and_error,
-    packed_weights,
-)
+from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
@@ -320,7 +316,7 @@ def _result(
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
         if order:
-            learned = unpacked(solution.covariance_with_output(packed_weights(law.weights)), True)
+            learned = solution.covariance_with_output(law.weights)
             moved = learned + solution.kernel_shift
     else:
         skips = layer_coefficients(solution.network).skips

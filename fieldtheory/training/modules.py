@@ -327,6 +327,9 @@ class _TorchGram(TorchNetwork):
         return [ends[0], *layers, ends[1]]
 
 
+_KINDS = {ResidualNetwork: TorchNetwork, DiffusionNetwork: _TorchDiffusion, GramNetwork: _TorchGram}
+
+
 @named_arguments
 def torch_module(
     network: ResidualNetwork | DiffusionNetwork | GramNetwork,
@@ -387,12 +390,7 @@ def torch_module(
     >>> {name: tuple(p.shape) for name, p in torch_module(net).layers[2].named_parameters()}
     {'weight': (20, 20), 'bias': (20,)}
     """
-    kinds: dict[type, type[TorchNetwork]] = {
-        ResidualNetwork: TorchNetwork,
-        DiffusionNetwork: _TorchDiffusion,
-        GramNetwork: _TorchGram,
-    }
-    kind = next((kinds[family] for family in kinds if isinstance(network, family)), None)
+    kind = next((k for family, k in _KINDS.items() if isinstance(network, family)), None)
     if kind is None or getattr(network, "batch_shape", None):
         raise TypeError(
             "network must be one ResidualNetwork, BlockNetwork or DiffusionNetwork, "

@@ -125,7 +125,7 @@ def test_lists_of_help_pages_are_those_of_the_package():
     assert formulas == options.SCHEDULES
     default = BlockNetwork(depth=1)
     own = [f.name for f in fields(BlockNetwork) if f.name not in problem._PARAMETERS]
-    assert [*options.BLOCK, "input_dim"] == own
+    assert {*options.BLOCK, "input_dim"} == {*own}
     for name, option in options.BLOCK.items():
         shown = option.__metadata__[0].show_default
         unsaid = "1" if name == "gate_weight_variance" else "none"

@@ -199,7 +199,8 @@ def covariance_batches(
     Errors of different entries of one estimate are correlated: those of sums follow from the
     sums of every estimate, not from the errors of entries.
     """
-    packed = packed_weights(weights)
+    first, second = np.triu_indices(len(weights))
+    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):
@@ -216,18 +217,6 @@ def covariance_batches(
         [propagated(skips, theory.gains, source) + unsampled for source in batches]
     )
     return estimates / solution.network.width, sizes / samples
-
-
-def packed_weights(U: np.ndarray) -> np.ndarray:
-    """The weights of the pairs α <= β in Tr U C, shape (p,).
-
-    Examples
-    --------
-    >>> packed_weights(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([1., 5., 4.])
-    """
-    first, second = np.triu_indices(len(U))
-    return (U + U.T)[first, second] / np.where(first == second, 2.0, 1.0)
 
 
 def mean_and_error(batches: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
