@@ -121,7 +121,11 @@ def derive(
     quantities = what.split(",")
     several = quantities if len(quantities) > 1 else what
     if family == "block":
-        given = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
+        given: Any = {
+            "normalization": normalization,
+            "norm_position": norm_position,
+            "gated": gated,
+        }
         net = values.network(activation, family=family, depth=depth, **given)
         of_block: Any = derivation(net, inputs)
         text = of_block.latex(several, width=width, numbered=numbered)

@@ -60,7 +60,7 @@ def simulate(
 
         fieldtheory simulate -L 10 --width 200 --compare
 
-        fieldtheory simulate --family block -L 4 --width 32 --epsilon 0.1 -k 1 --compare
+        fieldtheory simulate --family block -L 4 --width 32 -k 1 -n 4000 --compare
 
         fieldtheory simulate -L 20 -n 100000 --jobs 2 --save ensemble.npz --format csv
     """
