@@ -120,12 +120,12 @@ def derive(
 
     quantities = what.split(",")
     several = quantities if len(quantities) > 1 else what
+    given: Any = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
+    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale, "notation": notation}
+    for name, value in (scales if family == "block" else given).items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out for --family {family}, got {value!r}")
     if family == "block":
-        given: Any = {
-            "normalization": normalization,
-            "norm_position": norm_position,
-            "gated": gated,
-        }
         net = values.network(activation, family=family, depth=depth, **given)
         of_block: Any = derivation(net, inputs)
         text = of_block.latex(several, width=width, numbered=numbered)

@@ -94,9 +94,14 @@ def test_sweep():
         (("solve", "--digits", 30), "digits must be left out for --family block, got 30"),
         (("solve", "--order", 2), "order must be 1 for a BlockNetwork, got 2"),
         (("optimum", "--method", "deep_limit"), "method must be one of response, got 'deep_limit'"),
+        (
+            ("derive", "--skip-scale", "1"),
+            "skip_scale must be left out for --family block, got '1'",
+        ),
         (("optimum",), "that of one input of a BlockNetwork vanishes for every ρ"),
     ],
 )
 def test_refusals(line, words):
     command, *options = line
     assert words in refusal(command, "--family", "block", "-L", 2, *options)
+    assert "gated must be left out for --family residual" in refusal("derive", "--gated")
