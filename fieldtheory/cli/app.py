@@ -55,7 +55,8 @@ def _fieldtheory(
         h⁽ˡ⁾ = γ h⁽ˡ⁻¹⁾ + ρ [W⁽ˡ⁾ φ(h⁽ˡ⁻¹⁾) + b⁽ˡ⁾],   l = 1, ..., L
         y = W_out φ(h⁽ᴸ⁾) + b_out
 
-    is a field theory in its kernels. **derive** prints its action, saddle point, Hessian and
+    is a field theory in its kernels, and so are blocks of two matrices with norms and gates,
+    ``--family block``. **derive** prints its action, saddle point, Hessian and
     propagator as LaTeX; **solve** gives kernels and responses as numbers, **tangent** the neural
     tangent kernel; **sweep** solves on a grid of parameters; **optimum** finds the scaling ρ of the
     residual branch at which the output responds most to the input; **critical** gives the weights

@@ -187,8 +187,9 @@ class TorchNetwork(torch.nn.Module):
 
     def forward(self, X: Any) -> torch.Tensor:
         """The outputs at the rows of X (P, d), ([n,] P, outputs)."""
-        *_, (_, psi) = self._layers(X)
-        return self.readout(psi)
+        for _, psi in self._layers(X):
+            features = psi
+        return self.readout(features)
 
     def _coefficients(self) -> list[tuple[float, float]]:
         """a_l and c_l, l = 0, ..., L + 1."""
