@@ -201,6 +201,38 @@ def test_hidden_units_fluctuate_as_the_theory(name):
     assert deviations.std() < 4 * deviations.mean()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_have_the_tangent_kernel(name):
+    """Σ_θ σ² ∂y_α/∂θ ∂y_β/∂θ of wide networks, about (1 + O(1/N)) Θ, for kinds of parameters."""
+    net = network(name).replace(width=400)
+    drawn = []
+    for seed in range(40):
+        module = torch_module(net, seed=seed)
+        parameters, variances = zip(*module.priors(), strict=True)
+        outputs = module(torch.tensor(X))[:, 0]
+        gradients = [
+            torch.autograd.grad(y, parameters, retain_graph=True, allow_unused=True)
+            for y in outputs
+        ]
+        flat = [
+            np.concatenate(
+                [
+                    0.0 * p.detach().numpy().ravel() if g is None else v**0.5 * g.numpy().ravel()
+                    for p, g, v in zip(parameters, each, variances, strict=True)
+                ]
+            )
+            for each in gradients
+        ]
+        drawn.append(np.array(flat) @ np.transpose(flat))
+    drawn = np.array(drawn)
+    error = drawn.std(axis=0, ddof=1) / len(drawn) ** 0.5
+    expected = ft.solve(net, ft.input_kernel(X, net)).output_tangent_kernel
+    size = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert (np.abs(drawn.mean(axis=0) - expected) < 4 * error + 10 / net.width * size).all()
+    assert (error < 0.04 * size).all()
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="batch_norm must be False for a BlockNetwork"):
         torch_module(network("pre"), batch_norm=True)
