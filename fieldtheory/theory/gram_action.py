@@ -14,6 +14,7 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, Population
+from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,8 @@ class GramNotation:
         readout = layer == len(self.layers) - 1
         a, c, skip = map(sp.sympify, (network.readout if readout else network.layer)(own))
         if self.short:
-            a, c = (
-                value if value.is_number else sp.Symbol(f"{name}_{{{label}}}")
-                for name, value in (("a", a), ("c", c))
-            )
+            names = Weight(sp.Symbol(label)), Bias(sp.Symbol(label))
+            a, c = (x if x.is_number else name for x, name in zip((a, c), names, strict=True))
         return Coefficients(a, c, skip)
 
 
@@ -74,7 +73,11 @@ class GramPopulation(Population):
 
 def _closed(node: AverageNode) -> sp.Expr:
     if all(F.is_polynomial(*node.variables) for F in node.functions):
-        return node.doit()
+        size = len(node.variables)
+        # Entries as symbols, which need no factors in common.
+        K = sp.Matrix(size, size, lambda i, j: sp.Symbol(f"K_{min(i, j)}_{max(i, j)}", real=True))
+        plain = type(node)(*node.functions, node.variables, K).doit()
+        return plain.xreplace(dict(zip(K, node.covariance, strict=True)))
     if isinstance(node, ConnectedCorrelator) and 0 in node.covariance.flat():
         return sym.with_averages(node.rewrite(GaussianAverage), _closed)
     return node
