@@ -103,12 +103,7 @@ def symbols_latex(notation: Notation, breaks: bool, document: str = "") -> str:
     With the text of a document it has the symbols in that text.
     """
     texts = meanings(notation.layers.family, notation.inputs, document)
-    return listed_symbols(texts, notation.column, breaks)
-
-
-def listed_symbols(texts: Mapping[str, str], column: float, breaks: bool) -> str:
-    """LaTeX of symbols with what they mean, perhaps a list that breaks across pages."""
-    room = column - max(map(width, texts)) - 20
+    room = notation.column - max(map(width, texts)) - 20
     lines = []
     for symbol, meaning in texts.items():
         # The mean width of a character in a text is 4.8 points.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -18,8 +17,8 @@ from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 
 @dataclass(frozen=True)
-class GramNotation:
-    """Names of layers and inputs, and what stands for the functions of a network in its action.
+class GramNames:
+    """Names of layers and inputs in the action of a network, and what stands for its functions.
 
     Parameters
     ----------
@@ -30,7 +29,7 @@ class GramNotation:
     factors : tuple of callable
         φ_k.
     short : bool
-        Whether a_l and c_l stand for what they are made of.
+        Whether a_l and c_l, and averages of polynomials, are not written out.
     """
 
     layers: tuple[str, ...]
@@ -38,40 +37,35 @@ class GramNotation:
     factors: tuple[Callable[[sp.Symbol], sp.Expr], ...]
     short: bool = False
 
-    def field(self, letter: str, layer: int, pair: tuple[int, int]) -> sp.Symbol:
-        """C, X or a conjugate of a pair of inputs in a layer."""
-        kind = {"positive": True} if pair[0] == pair[1] else {"real": True}
-        return sp.Symbol(self._name(letter, layer, *pair), **({} if "tilde" in letter else kind))
-
-    def signal(self, letter: str, layer: int, sample: int) -> sp.Symbol:
-        """The signal of a unit of the stream, "x", or of a hidden unit."""
-        return sp.Symbol(self._name(letter, layer, sample), real=True)
-
-    def _name(self, letter: str, layer: int, *samples: int) -> str:
+    def of(self, letter: str, layer: int, *samples: int) -> sp.Symbol:
+        """A field of a pair of inputs in a layer, or a signal of one; a variance is positive."""
         index = " ".join(filter(None, (self.samples[s] for s in samples)))
-        return f"{letter}^{{({self.layers[layer]})}}" + (f"_{{{index}}}" if index else "")
+        name = f"{letter}^{{({self.layers[layer]})}}" + (f"_{{{index}}}" if index else "")
+        if letter.startswith(r"\tilde"):
+            return sp.Symbol(name)
+        variance = len(samples) == 2 and samples[0] == samples[1]
+        return sp.Symbol(name, **({"positive": True} if variance else {"real": True}))
 
     def coefficients(self, network: GramNetwork, layer: int) -> Coefficients:
         """a_l, c_l and γ_l, those of the readout last."""
         label = self.layers[layer]
-        own = layer_parameters(network, label)
-        readout = layer == len(self.layers) - 1
-        a, c, skip = map(sp.sympify, (network.readout if readout else network.layer)(own))
+        of = network.readout if layer == len(self.layers) - 1 else network.layer
+        a, c, skip = map(sp.sympify, of(layer_parameters(network, label)))
         if self.short:
             names = Weight(sp.Symbol(label)), Bias(sp.Symbol(label))
             a, c = (x if x.is_number else name for x, name in zip((a, c), names, strict=True))
         return Coefficients(a, c, skip)
 
 
-class GramPopulation(Population):
-    """Population whose averages of polynomials are written out (Wick's theorem)."""
+class WickPopulation(Population):
+    """Population whose averages of polynomials are written out by Wick's theorem."""
 
     def cumulant(self, fields: Sequence[int]) -> sp.Expr:
         """As of any population; of independent signals by the averages of each."""
-        return sym.with_averages(super().cumulant(fields), _closed)
+        return sym.with_averages(super().cumulant(fields), _written_out)
 
 
-def _closed(node: AverageNode) -> sp.Expr:
+def _written_out(node: AverageNode) -> sp.Expr:
     if all(F.is_polynomial(*node.variables) for F in node.functions):
         size = len(node.variables)
         # Entries as symbols, which need no factors in common.
@@ -79,26 +73,24 @@ def _closed(node: AverageNode) -> sp.Expr:
         plain = type(node)(*node.functions, node.variables, K).doit()
         return plain.xreplace(dict(zip(K, node.covariance, strict=True)))
     if isinstance(node, ConnectedCorrelator) and 0 in node.covariance.flat():
-        return sym.with_averages(node.rewrite(GaussianAverage), _closed)
+        return sym.with_averages(node.rewrite(GaussianAverage), _written_out)
     return node
 
 
-def gram_action(
-    network: GramNetwork, inputs: int = 1, notation: GramNotation | None = None
-) -> Action:
+def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None = None) -> Action:
     """The action of a network of a stream and branches, whose Gram matrices are a chain.
 
-    The fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L), X^(L), C^(L+1) with the entries (αβ),
-    α <= β, of each: residual kernels C and Gram matrices X of the stream. Its populations are
+    The fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L), X^(L), C^(L+1), all entries (αβ), α <= β,
+    of each: residual kernels C and Gram matrices X of the stream. Its populations are
 
         stream    N units, X^(l) = ⟨x_α^(l) x_β^(l)⟩, x^(l) = γ_l s(x^(l-1)) + f^(l)
         branch    M units, C^(l) = a_l ⟨Π_k φ_k(u_kα) φ_k(u_kβ)⟩ + c_l, u_k ~ N(0, Q_k(X^(l-1)))
         no units  C^(0) = K0, C^(L+1) = a_{L+1} read(X^(L)) + c_{L+1}
 
     with Cov(x^(k), x^(l)) = Σ_m A_km A_lm C^(m), A_lm the product of γ_j and of the factors by
-    which s rescales an input from layer m to l, 1/√(X_αα + ε) for a norm behind the sum. What a
-    norm does stands in these functions of X. Constraints are multiplied by the number of units
-    that define a field, so that ν = M/N for those of branches.
+    which s rescales an input between the layers m and l, 1/√(X_αα + ε) for a norm behind the sum:
+    what a norm does stands in these functions of X. Constraints are multiplied by the number of
+    units that define a field, so that ν = M/N for those of branches.
 
     Parameters
     ----------
@@ -107,8 +99,8 @@ def gram_action(
         in all layers.
     inputs : int
         P.
-    notation : GramNotation, optional
-        Other names of layers and inputs, and φ_k, than those of the network.
+    names : GramNames, optional
+        Others than numbers of layers and inputs, and the φ_k of the network.
 
     Notes
     -----
@@ -122,111 +114,83 @@ def gram_action(
     >>> action.kernels
     (C^{(0)}, X^{(0)}, C^{(1)}, X^{(1)}, C^{(2)})
     >>> action.observables[3], action.covariance[1, 1]
-    ((x^{(1)})**2, C^{(0)}*\\gamma**2 + C^{(1)})
+    (x^{(1)}**2, C^{(0)}*\\gamma**2 + C^{(1)})
     """
-    names = gram_notation(network, inputs) if notation is None else notation
-    last, pairs = len(names.layers) - 2, sym.pairs(len(names.samples))
-    layers = [*(("C", l) for l in range(last + 2)), *(("X", l) for l in range(last + 1))]
-    fields = [(*of, pair) for of in sorted(layers, key=lambda x: x[::-1]) for pair in pairs]
-    places = {field: j for j, field in enumerate(fields)}
-    of_layer = [layer_parameters(network, label) for label in names.layers]
+    if names is None:
+        numbers = ("",) if inputs == 1 else tuple(str(s + 1) for s in range(inputs))
+        names = GramNames(tuple(map(str, range(network.depth + 2))), numbers, network.factors)
+    last, count = len(names.layers) - 2, len(names.samples)
+    samples, pairs, layers = range(count), sym.pairs(count), range(last + 1)
+    parameters = [layer_parameters(network, label) for label in names.layers]
     coefficients = [names.coefficients(network, l) for l in range(last + 2)]
-    samples = range(len(names.samples))
+    fields = [(f, l, pair) for l in layers for f in "CX" for pair in pairs]
+    fields += [("C", last + 1, pair) for pair in pairs]
 
     def entry(l: int, one: int, other: int) -> GramEntry:
-        pair = min(one, other), max(one, other)
-        ends = (names.field("X", l, (s, s)) for s in pair)
-        return GramEntry(names.field("X", l, pair), *ends)
-
-    def units(l: int) -> GramPopulation:
-        """Those of the branch of a layer."""
-        weight, bias, _ = coefficients[l]
-        letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(names.factors))]
-        u = [[names.signal(letter, l, s) for s in samples] for letter in letters]
-
-        def activity(sample: int) -> sp.Expr:
-            return sp.Mul(*[phi(x[sample]) for phi, x in zip(names.factors, u, strict=True)])
-
-        def covariance(k: int) -> sp.Matrix:
-            def of_pair(one: int, other: int) -> sp.Expr:
-                read = network.read(entry(l - 1, one, other), of_layer[l])
-                return sp.sympify(network.signals(read, of_layer[l])[k])
-
-            return sp.Matrix(len(samples), len(samples), of_pair)
-
-        return GramPopulation(
-            units=sym.HIDDEN_WIDTH,
-            fields=tuple(places["C", l, pair] for pair in pairs),
-            observables=tuple(weight * activity(a) * activity(b) + bias for a, b in pairs),
-            variables=tuple(x for each in u for x in each),
-            covariance=sp.ImmutableMatrix(sp.diag(*map(covariance, range(len(u))))),
-        )
+        pair = sorted((one, other))
+        return GramEntry(*(names.of("X", l, *p) for p in (pair, *((s, s) for s in pair))))
 
     def carried(l: int, m: int, sample: int) -> sp.Expr:
         """A_lm of an input."""
         factors = []
         for j in range(m + 1, l + 1):
             R = entry(j - 1, sample, sample)
-            scale = sp.sqrt(network.stream(R, of_layer[j]) / R.xy)
+            scale = sp.sqrt(network.stream(R, parameters[j]) / R.xy)
             factors.append(coefficients[j].skip * scale)
         return sp.Mul(*factors)
 
-    def covariance(row: int, column: int) -> sp.Expr:
-        (k, one), (l, other) = divmod(row, len(samples)), divmod(column, len(samples))
-        pair = min(one, other), max(one, other)
-        terms = [
-            carried(k, m, one) * carried(l, m, other) * names.field("C", m, pair)
-            for m in range(min(k, l) + 1)
-        ]
-        return sp.Add(*terms)
+    def of_stream(row: int, column: int) -> sp.Expr:
+        (k, one), (l, other) = divmod(row, count), divmod(column, count)
+        C = [names.of("C", m, *sorted((one, other))) for m in range(min(k, l) + 1)]
+        return sp.Add(*[carried(k, m, one) * carried(l, m, other) * c for m, c in enumerate(C)])
 
-    size = (last + 1) * len(samples)
-    x = {(l, s): names.signal("x", l, s) for l in range(last + 1) for s in samples}
-    stream = GramPopulation(
-        units=sym.WIDTH,
-        fields=tuple(j for j, (letter, *_) in enumerate(fields) if letter == "X"),
-        observables=tuple(x[l, a] * x[l, b] for letter, l, (a, b) in fields if letter == "X"),
-        variables=tuple(x.values()),
-        covariance=sp.ImmutableMatrix(size, size, covariance),
-        dependent=int(network.centred),
-    )
-    weight, bias, _ = coefficients[-1]
-    data = [sym.INPUT_WIDTH * sym.data_kernel(pair, len(samples)) for pair in pairs]
-    read = [network.read(entry(last, *pair), of_layer[last]) for pair in pairs]
-    ends = Population(
-        units=sym.WIDTH,
-        fields=tuple(places["C", l, pair] for l in (0, last + 1) for pair in pairs),
-        observables=(*data, *(weight * R + bias for R in read)),
-        variables=(),
-        covariance=sp.ImmutableMatrix(0, 0, []),
-    )
+    def of_branch(l: int, k: int) -> sp.Matrix:
+        """Q_k."""
 
-    def relative_width(letter: str, l: int) -> sp.Expr:
-        if letter == "X" or l == last + 1:
-            return sp.S.One
-        return sym.INPUT_WIDTH if l == 0 else sym.HIDDEN_WIDTH / sym.WIDTH
+        def covariance(one: int, other: int) -> sp.Expr:
+            read = network.read(entry(l - 1, one, other), parameters[l])
+            return sp.sympify(network.signals(read, parameters[l])[k])
 
+        return sp.Matrix(count, count, covariance)
+
+    def population(kind: type, units: sp.Expr, defined: dict, x: list, K: sp.Matrix) -> Population:
+        places = tuple(map(fields.index, defined))
+        return kind(units, places, tuple(defined.values()), tuple(x), sp.ImmutableMatrix(K))
+
+    def branch(l: int) -> Population:
+        phi, (a, c, _) = names.factors, coefficients[l]
+        letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
+        u = {(k, s): names.of(x, l, s) for k, x in enumerate(letters) for s in samples}
+        activity = [sp.Mul(*[f(u[k, s]) for k, f in enumerate(phi)]) for s in samples]
+        observables = {("C", l, (s, t)): a * activity[s] * activity[t] + c for s, t in pairs}
+        K = sp.diag(*[of_branch(l, k) for k in range(len(phi))])
+        kind = Population if names.short else WickPopulation
+        return population(kind, sym.HIDDEN_WIDTH, observables, list(u.values()), K)
+
+    x = {(l, s): names.of("x", l, s) for l in layers for s in samples}
+    observables = {("X", l, (s, t)): x[l, s] * x[l, t] for l in layers for s, t in pairs}
+    K = sp.Matrix(len(x), len(x), of_stream)
+    stream = population(WickPopulation, sym.WIDTH, observables, list(x.values()), K)
+    a, c, _ = coefficients[-1]
+    ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
+    for pair in pairs:
+        ends["C", last + 1, pair] = a * network.read(entry(last, *pair), parameters[-1]) + c
+    widths = [sym.INPUT_WIDTH, *[sym.HIDDEN_WIDTH / sym.WIDTH] * last, sp.S.One]
     return Action(
-        kernels=tuple(names.field(*field) for field in fields),
-        conjugates=tuple(names.field(rf"\tilde{{{f}}}", l, pair) for f, l, pair in fields),
-        relative_widths=tuple(relative_width(letter, l) for letter, l, _ in fields),
-        populations=(stream, *(units(l) for l in range(1, last + 1)), ends),
+        kernels=tuple(names.of(f, l, *pair) for f, l, pair in fields),
+        conjugates=tuple(names.of(rf"\tilde{{{f}}}", l, *pair) for f, l, pair in fields),
+        relative_widths=tuple(widths[l] if f == "C" else sp.S.One for f, l, _ in fields),
+        populations=(
+            replace(stream, dependent=int(network.centred)),
+            *map(branch, layers[1:]),
+            population(Population, sym.WIDTH, ends, [], sp.zeros(0, 0)),
+        ),
     )
 
 
-def gram_notation(network: GramNetwork, inputs: int) -> GramNotation:
-    """Layers and inputs by numbers, and the φ_k of a network."""
-    layers = tuple(map(str, range(network.depth + 2)))
-    samples = ("",) if inputs == 1 else tuple(str(s + 1) for s in range(inputs))
-    return GramNotation(layers, samples, network.factors)
-
-
-def layer_parameters(network: GramNetwork, layer: str) -> dict[str, Any]:
+def layer_parameters(network: GramNetwork, layer: str) -> dict[str, sp.Expr]:
     """Symbols of the parameters of a layer, without an index where all layers have the same."""
     own, one = (sym.parameters(type(network), index) for index in (layer, ""))
-    several = {
-        name
-        for name in network.layer_parameters
-        if len(set(network.parameters[name].ravel().tolist())) > 1
-    }
-    return {name: (own if name in several else one)[name] for name in network.parameters}
+    numbers = network.parameters
+    several = {x for x in network.layer_parameters if len(set(numbers[x].ravel().tolist())) > 1}
+    return {name: (own if name in several else one)[name] for name in numbers}

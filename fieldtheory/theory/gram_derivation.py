@@ -39,9 +39,9 @@ class GramDerivation(ActionTheory):
     >>> th.saddle_point.kernels[th.symbols.X_1]
     C^{(0)}*\\gamma**2 + C^{(1)}
     >>> th.hessian.S22[1, 3]
-    2*(C^{(0)})**2*N*\\gamma**2
+    2*C^{(0)}**2*N*\\gamma**2
     >>> th.lambdify("G11")(th.network, 1.0).diagonal().round(4)
-    array([0.    , 0.004 , 0.005 , 0.021 , 0.021 ])
+    array([0.    , 0.004 , 0.005 , 0.021, 0.021])
     """
 
     network: GramNetwork
@@ -66,9 +66,9 @@ class GramDerivation(ActionTheory):
         ----------
         quantity : str or sequence of str
             "action"; "saddle_point"; "kernels", of what the skip connection carries; "hessian",
-            "propagator", or one block, "S11" to "S22" and "G11" to "G22"; "response" of a Gram
-            matrix of the stream and its residual kernel; "fluctuations" V and "mean_shift" m, the
-            recursions that the propagator and the loops of the action amount to; "symbols".
+            "propagator", or one block, "S11" to "S22" and "G11" to "G22"; "response" of the stream
+            and of residual kernels; "fluctuations" and "mean_shift", recursions for N times the
+            covariance and the shift of the mean of X, to which the propagator and loops amount.
         width, numbered
             As in `Derivation.latex`.
 
@@ -81,7 +81,7 @@ class GramDerivation(ActionTheory):
         --------
         >>> from fieldtheory.networks.block import BlockNetwork
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
-        X^{(l)}_{*} &= \\gamma^{2} X^{(l - 1)}_{*} + C^{(l)}_{*} \\quad (1 \\leq l \\leq L) \\\\
+        X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
         several = isinstance(quantity, list | tuple) and len(quantity) > 0
         names = quantity if several else [quantity]
@@ -111,12 +111,10 @@ class GramDerivation(ActionTheory):
         return propagator_function(self.saddle_point.kernels, self.hessian, name, self.inputs)
 
     def _require(self, network: Any) -> None:
-        if not isinstance(network, GramNetwork) or network.batch_shape:
-            raise TypeError(f"network must be a GramNetwork without batch axes, got {network!r}")
-        if gram_action(network, self.inputs) != self.network_action:
+        if gram_action(_single(network), self.inputs) != self.network_action:
             raise ValueError(
-                f"network must have the action of {self!r}: its depth, activation and norm, and "
-                f"what is the same in all layers; derive(network) has that of {network!r}"
+                f"network must have the action of {self!r}, its depth, activation and norm, and "
+                f"the same parameters equal in all layers; derive(network) has that of {network!r}"
             )
 
 
@@ -139,6 +137,12 @@ def derive_gram(network: GramNetwork, inputs: int = 1) -> GramDerivation:
     GramDerivation(BlockNetwork, depth 2, 2 inputs, φ erf)
     """
     inputs = validation.integer("inputs", inputs, 1)
+    return GramDerivation(network, inputs, gram_action(_single(network), inputs))
+
+
+def _single(network: Any) -> GramNetwork:
+    if not isinstance(network, GramNetwork):
+        raise TypeError(f"network must be a GramNetwork, got {validation.excerpt(network)}")
     if shape := network.batch_shape:
         raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
-    return GramDerivation(network, inputs, gram_action(network, inputs))
+    return network
