@@ -7,8 +7,9 @@ With R the vector of the entries (11), (12), (22) and F(R) = γ² stream(R) + C(
 with J and F'' by differences and averages by quadrature in polar coordinates.
 """
 
-from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, product
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 
@@ -62,8 +63,8 @@ def gaussian(Q):
     root = np.linalg.cholesky(Q)
     kinks = [np.arctan2(-row[0], row[1]) % np.pi for row in root]
     ends = np.unique(np.r_[0, kinks, np.add(kinks, np.pi), 2 * np.pi])
-    angles = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in zip(ends, ends[1:])])
-    around = np.concatenate([(b - a) / 2 * w for a, b in zip(ends, ends[1:])]) / (2 * np.pi)
+    angles = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(ends)])
+    around = np.concatenate([(b - a) / 2 * w for a, b in pairwise(ends)]) / (2 * np.pi)
     along = radial * r * np.exp(-(r**2) / 2)
     points = root @ np.array([np.cos(angles), np.sin(angles)])
     return np.einsum("pa,r->par", points, r).reshape(2, -1), np.outer(around, along).ravel()
@@ -160,7 +161,7 @@ def layers(net, K0):
     ]
     for l in range(1, len(net.rho) + 1):
         X, V, m = chain[-1].X, chain[-1].V, chain[-1].m
-        F, C = (lambda v, f=f: f(net, l, v) for f in (step, branch))
+        F, C = (partial(f, net, l) for f in (step, branch))
         J, own, fresh = jacobian(F, X), units(net, l, X), matrix(C(X))
         noise = wick(fresh, fresh) / 2 + own
         noise += net.gamma[l - 1] ** 2 * wick(stream(net, matrix(X)), fresh)
@@ -190,6 +191,16 @@ def residual_covariance(net, K0):
     return G11
 
 
-def without(net, **changes):
-    """The same network with other parameters."""
-    return replace(net, **changes)
+def residual_response(net, K0):
+    """Derivatives of C^(k) by what C^(m) would be, k, m = 0, ..., L + 1: (L + 2, L + 2, p, p)."""
+    chain = layers(net, K0)
+    size, p = len(chain) + 1, len(chain[0].X)
+    slopes = [layer.slope for layer in chain]
+    slopes.append(jacobian(lambda v: branch(net, size - 1, v), chain[-1].X))
+    response = np.zeros((size, size, p, p))
+    for m in range(size):
+        response[m, m] = carried = np.eye(p)
+        for k in range(m + 1, size):
+            response[k, m] = slopes[k] @ carried
+            carried = chain[k].J @ carried if k < len(chain) else carried
+    return response
