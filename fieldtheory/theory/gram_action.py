@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
@@ -102,6 +103,11 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
     names : GramNames, optional
         Others than numbers of layers and inputs, and the φ_k of the network.
 
+    Raises
+    ------
+    ValueError
+        If the stream does more to signals of several inputs than rescale each.
+
     Notes
     -----
     A stream without its mean over the units (LayerNorm) has N − 1 of them. That stands in
@@ -130,14 +136,23 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         pair = sorted((one, other))
         return GramEntry(*(names.of("X", l, *p) for p in (pair, *((s, s) for s in pair))))
 
+    def scale(l: int, sample: int) -> sp.Expr:
+        """By which s rescales an input in the layer after l."""
+        R = entry(l, sample, sample)
+        return sp.sqrt(network.stream(R, parameters[l + 1]) / R.xy)
+
     def carried(l: int, m: int, sample: int) -> sp.Expr:
         """A_lm of an input."""
-        factors = []
-        for j in range(m + 1, l + 1):
-            R = entry(j - 1, sample, sample)
-            scale = sp.sqrt(network.stream(R, parameters[j]) / R.xy)
-            factors.append(coefficients[j].skip * scale)
-        return sp.Mul(*factors)
+        return sp.Mul(*[coefficients[j + 1].skip * scale(j, sample) for j in range(m, l)])
+
+    if count > 1:
+        R = entry(0, 0, 1)
+        rescaled = R.xy * scale(0, 0) * scale(0, 1)
+        if sp.simplify(network.stream(R, parameters[1]) ** 2 - rescaled**2) != 0:
+            raise ValueError(
+                f"stream of {type(network).__name__} must rescale every input, R_αβ s(R_αα) "
+                f"s(R_ββ), got {network.stream(R, parameters[1])}"
+            )
 
     def of_stream(row: int, column: int) -> sp.Expr:
         (k, one), (l, other) = divmod(row, count), divmod(column, count)
@@ -153,7 +168,13 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
 
         return sp.Matrix(count, count, covariance)
 
-    def population(kind: type, units: sp.Expr, defined: dict, x: list, K: sp.Matrix) -> Population:
+    def population(
+        kind: type[Population],
+        units: sp.Expr,
+        defined: Mapping[Any, sp.Expr],
+        x: Iterable[sp.Symbol],
+        K: sp.Matrix,
+    ) -> Population:
         places = tuple(map(fields.index, defined))
         return kind(units, places, tuple(defined.values()), tuple(x), sp.ImmutableMatrix(K))
 
@@ -165,12 +186,12 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         observables = {("C", l, (s, t)): a * activity[s] * activity[t] + c for s, t in pairs}
         K = sp.diag(*[of_branch(l, k) for k in range(len(phi))])
         kind = Population if names.short else WickPopulation
-        return population(kind, sym.HIDDEN_WIDTH, observables, list(u.values()), K)
+        return population(kind, sym.HIDDEN_WIDTH, observables, u.values(), K)
 
     x = {(l, s): names.of("x", l, s) for l in layers for s in samples}
     observables = {("X", l, (s, t)): x[l, s] * x[l, t] for l in layers for s, t in pairs}
     K = sp.Matrix(len(x), len(x), of_stream)
-    stream = population(WickPopulation, sym.WIDTH, observables, list(x.values()), K)
+    stream = population(WickPopulation, sym.WIDTH, observables, x.values(), K)
     a, c, _ = coefficients[-1]
     ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
     for pair in pairs:
@@ -183,7 +204,7 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         populations=(
             replace(stream, dependent=int(network.centred)),
             *map(branch, layers[1:]),
-            population(Population, sym.WIDTH, ends, [], sp.zeros(0, 0)),
+            population(Population, sym.WIDTH, ends, (), sp.zeros(0, 0)),
         ),
     )
 

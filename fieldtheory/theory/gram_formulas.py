@@ -298,8 +298,8 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
     if "A_{l" in text:
         near = n.at("j - 1", "j", "L + 1")
         carried = sp.Product(near.carried(0), (sp.Symbol("j"), m + 1, l))
-        left = SampleSkip(l, m, sp.Symbol(r"\alpha")) if n.several else A(l, m)
-        rows.append(Equation(latex(left), near.in_gram(carried)))
+        skip = SampleSkip(l, m, sp.Symbol(r"\alpha")) if n.several else A(l, m)
+        rows.append(Equation(latex(skip), near.in_gram(carried)))
     if "Q^{(l)}" in text:
         hidden, count = n.action.populations[1], len(n.names.samples)
         for first in range(0, len(hidden.variables), count):
@@ -341,10 +341,10 @@ QUANTITIES = (*_FORMULAS, *_BLOCKS, *_PARTS)
 def _equations(n: OneLayer, quantity: str) -> list[Equation]:
     if quantity in _FORMULAS:
         return _FORMULAS[quantity](n)
-    rows, others = [], _PARTS.get(quantity, ())
+    rows = []
     if quantity in _BLOCKS:
-        block, *others = _BLOCKS[quantity]
-        rows = [Equation(f"{quantity[0]}_{{{quantity[1:]}}}", block)]
+        rows = [Equation(f"{quantity[0]}_{{{quantity[1:]}}}", _BLOCKS[quantity][0])]
+    others = _PARTS[quantity] if quantity in _PARTS else _BLOCKS[quantity][1:]
     return [*rows, *chain.from_iterable(_equations(n, other) for other in others)]
 
 

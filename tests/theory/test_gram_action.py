@@ -257,7 +257,16 @@ def test_documents_compile(inputs, tmp_path):
     assert not [line for line in said.splitlines() if line.startswith(("!", "Overfull"))]
 
 
+class Mixed(ft.BlockNetwork):
+    def stream(self, R, parameters):
+        return R.xy + R.xx * R.yy
+
+
 REFUSED = [
+    (
+        lambda: ft.derive(Mixed(depth=1), 2),
+        "stream of Mixed must rescale every input, .*, got X.*12",
+    ),
     (
         lambda: ft.derive(network("tanh").replace(branch_scale=[[0.1, 0.2], [0.3, 0.4]])),
         "batch axes",
