@@ -41,7 +41,7 @@ class GramDerivation(ActionTheory):
     >>> th.hessian.S22[1, 3]
     2*C^{(0)}**2*N*\\gamma**2
     >>> th.lambdify("G11")(th.network, 1.0).diagonal().round(4)
-    array([0.    , 0.004 , 0.005 , 0.021, 0.021])
+    array([0.   , 0.004, 0.005, 0.029, 0.029])
     """
 
     network: GramNetwork

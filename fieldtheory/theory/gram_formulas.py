@@ -307,11 +307,11 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
             product = latex(hidden.variables[one] * hidden.variables[other])
             left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
             rows.append(Equation(left, hidden.covariance[one, other]))
-    others = {
-        latex(_data(n)): data_equation(n.several),
-        r"\,;": Equation(*CONNECTED),
-        r"\phi": Equation(r"\phi(h)", n.network.activation.expression),
-    }
+    others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
+    for factor, letter in zip(n.network.factors, n.names.factors, strict=True):
+        if letter != factor:
+            name = latex(sp.Symbol(str(letter)))
+            others[name] = Equation(f"{name}(h)", factor.expression)
     return rows + [equation for mark, equation in others.items() if mark in text]
 
 
