@@ -73,13 +73,13 @@ def propagator_function(
 
     Of actions whose G12 is no product of layers, which has 2^depth terms if written out.
     """
-    mixed, source = (block_function(saddle, S, inputs) for S in (hessian.S21, hessian.S22))
+    both = block_function(saddle, hessian.S21.row_join(hessian.S22), inputs)
 
     def function(*arguments: Any) -> np.ndarray:
-        S21 = mixed(*arguments)
+        S21, S22 = np.hsplit(both(*arguments), 2)
         G12 = -solve_triangular(S21, np.eye(len(S21)), lower=True)
         if name == "G11":
-            return G12 @ source(*arguments) @ G12.T
+            return G12 @ S22 @ G12.T
         return {"G12": G12, "G21": G12.T, "G22": np.zeros_like(G12)}[name]
 
     return function

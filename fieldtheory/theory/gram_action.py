@@ -154,10 +154,17 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
                 f"s(R_ββ), got {network.stream(R, parameters[1])}"
             )
 
+    def variance(l: int, one: int, other: int) -> sp.Expr:
+        """Cov(x^(l), x^(l)) of two inputs, layer by layer."""
+        own = names.of("C", l, *sorted((one, other)))
+        if l == 0:
+            return own
+        kept = carried(l, l - 1, one) * carried(l, l - 1, other)
+        return own + kept * variance(l - 1, one, other)
+
     def of_stream(row: int, column: int) -> sp.Expr:
-        (k, one), (l, other) = divmod(row, count), divmod(column, count)
-        C = [names.of("C", m, *sorted((one, other))) for m in range(min(k, l) + 1)]
-        return sp.Add(*[carried(k, m, one) * carried(l, m, other) * c for m, c in enumerate(C)])
+        (l, other), (k, one) = sorted((divmod(i, count) for i in (row, column)), reverse=True)
+        return carried(l, k, other) * variance(k, one, other)
 
     def of_branch(l: int, k: int) -> sp.Matrix:
         """Q_k."""

@@ -308,9 +308,9 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
             left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
             rows.append(Equation(left, hidden.covariance[one, other]))
     others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
-    for factor, letter in zip(n.network.factors, n.names.factors, strict=True):
-        if letter != factor:
-            name = latex(sp.Symbol(str(letter)))
+    for factor, written in zip(n.network.factors, n.names.factors, strict=True):
+        if written != factor:
+            name = latex(sp.Symbol(str(written)))
             others[name] = Equation(f"{name}(h)", factor.expression)
     return rows + [equation for mark, equation in others.items() if mark in text]
 
