@@ -260,12 +260,12 @@ def _both(name: str, solved: str, drawn: str) -> str:
     return f"{name} {solved} in the theory, {drawn} in the simulation"
 
 
-def input_width(network: LayeredNetwork, convention: str) -> float:
+def input_width(network: DeepNetwork, convention: str) -> float:
     """The number that stands for ν_0, over which responses to the input are divided.
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     convention : {"derivative", "F25"}
         "derivative": ν_0 = 1, so that η^(0) = χ^(0) = 1 and responses are derivatives by K^(0)
         (F25 eq. (57)). "F25": ν_0 = d_in/N, so that η^(0) = χ^(0) = N/d_in as F25 states after

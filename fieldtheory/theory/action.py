@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import sympy as sp
@@ -15,15 +16,60 @@ from fieldtheory.theory import notation as sym
 
 
 @dataclass(frozen=True)
+class Population:
+    """Units that are alike and, given the fields, independent.
+
+    Parameters
+    ----------
+    units : sympy.Expr
+        Their number to leading order, a multiple of N.
+    fields : tuple of int
+        The places among the fields of the action of those that it defines.
+    observables : tuple of sympy.Expr
+        g_j of each of these fields, functions of the variables and of any fields.
+    variables : tuple of symbols
+        The Gaussian variables h of a unit; none for fields that are functions of other fields.
+    covariance : sympy.ImmutableMatrix
+        K, their covariance, a function of any fields.
+    dependent : int
+        By how many the independent units are fewer: 1 for a signal without its mean over units.
+    """
+
+    units: sp.Expr
+    fields: tuple[int, ...]
+    observables: tuple[sp.Expr, ...]
+    variables: tuple[sp.Symbol, ...]
+    covariance: sp.ImmutableMatrix
+    dependent: int = 0
+
+    def logarithm(self, conjugates: Sequence[sp.Symbol]) -> sp.Expr:
+        """ln ⟨exp Σ_j C̃_j g_j⟩ times the number of units, of the conjugates of all fields."""
+        terms = zip(self.fields, self.observables, strict=True)
+        weight = sp.exp(sp.Add(*[conjugates[j] * g for j, g in terms]))
+        if self.variables:
+            weight = GaussianAverage(weight, self.variables, self.covariance)
+        return (self.units - self.dependent) * sp.log(weight)
+
+    def cumulant(self, fields: Sequence[int]) -> sp.Expr:
+        """⟨g_j1; ...; g_jn⟩ times the number of units."""
+        observables = [self.observables[self.fields.index(j)] for j in fields]
+        if self.variables:
+            cumulant = ConnectedCorrelator(*observables, self.variables, self.covariance)
+            return self.units * cumulant
+        return self.units * observables[0] if len(fields) == 1 else sp.S.Zero
+
+
+@dataclass(frozen=True)
 class Action:
-    r"""The action of a layered network, a function of kernels and conjugate fields.
+    r"""The action of a network, a function of kernels and conjugate fields.
 
-        S(C, C̃) = −N Σ_j ν_j C_j C̃_j + N ln ⟨ exp Σ_j C̃_j g_j(h) ⟩_{h ~ N(0, K[C])}
+        S(C, C̃) = −N Σ_j ν_j C_j C̃_j + Σ_p N_p ln ⟨ exp Σ_{j in p} C̃_j g_j(h) ⟩_{h ~ N(0, K_p[C])}
 
-    with ν_j = ν_0 = d_in/N for the kernel of the input and ν_j = 1 for all others. A field j is one
-    entry (αβ) of the kernel of one layer. What distinguishes one architecture from another are the
-    observables g and the covariance K of the Gaussian variables they depend on; everything else
-    (saddle point, Hessian, vertices) follows by differentiation.
+    A field j is one entry (αβ) of the kernel of one layer; a population p of N_p units defines some
+    of them. Layers that are joined by skip connections have one population of N units, with ν_j =
+    ν_0 = d_in/N for the kernel of the input and ν_j = 1 for all others. What distinguishes one
+    architecture from another are the observables g and the covariance K of the Gaussian variables
+    they depend on; everything else (saddle point, Hessian, vertices) follows by differentiation.
 
     Parameters
     ----------
@@ -31,29 +77,43 @@ class Action:
         The fields C_j and C̃_j, ordered by layer, then by entry (11), (12), (22).
     relative_widths : tuple
         ν_j.
-    observables : tuple of sympy.Expr
-        g_j, functions of the variables.
-    variables : tuple of symbols
-        The Gaussian variables h.
-    covariance : sympy.ImmutableMatrix
-        K[C], their covariance, a function of the kernels.
+    populations : tuple of Population
     """
 
     kernels: tuple[sp.Symbol, ...]
     conjugates: tuple[sp.Symbol, ...]
     relative_widths: tuple[sp.Expr, ...]
-    observables: tuple[sp.Expr, ...]
-    variables: tuple[sp.Symbol, ...]
-    covariance: sp.ImmutableMatrix
+    populations: tuple[Population, ...]
+
+    @cached_property
+    def observables(self) -> tuple[sp.Expr, ...]:
+        """g_j of every field."""
+        pairs = (zip(p.fields, p.observables, strict=True) for p in self.populations)
+        by_field = dict(chain.from_iterable(pairs))
+        return tuple(by_field[j] for j in range(len(self.kernels)))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """The place among the populations of the one that defines a field."""
+        return {j: place for place, p in enumerate(self.populations) for j in p.fields}
+
+    @property
+    def variables(self) -> tuple[sp.Symbol, ...]:
+        """The Gaussian variables of all populations."""
+        return tuple(v for population in self.populations for v in population.variables)
+
+    @property
+    def covariance(self) -> sp.ImmutableMatrix:
+        """K[C], their joint covariance."""
+        return sp.ImmutableMatrix(sp.diag(*[p.covariance for p in self.populations]))
 
     @cached_property
     def expression(self) -> sp.Expr:
         """S(C, C̃) as one SymPy expression."""
         fields = zip(self.relative_widths, self.kernels, self.conjugates, strict=True)
         constraints = sp.Add(*[nu * C * conjugate for nu, C, conjugate in fields])
-        sources = sp.Add(*[c * g for c, g in zip(self.conjugates, self.observables, strict=True)])
-        weight = GaussianAverage(sp.exp(sources), self.variables, self.covariance)
-        return -sym.WIDTH * constraints + sym.WIDTH * sp.log(weight)
+        averages = sp.Add(*[p.logarithm(self.conjugates) for p in self.populations])
+        return -sym.WIDTH * constraints + averages
 
     def derivative(self, conjugates: Sequence[int], kernels: Sequence[int] = ()) -> sp.Expr:
         """A derivative of S of any order at C̃ = 0, as a function of the kernels.
@@ -66,14 +126,14 @@ class Action:
         Notes
         -----
         The logarithm generates the cumulants of the observables: n >= 1 derivatives by conjugates
-        give N ⟨g_j1; ...; g_jn⟩, and the constraint −N ν_j C_j for n = 1. C̃ is set to zero before
-        the kernel derivatives, which commute with it. Tests compare with derivatives of the whole
-        expression.
+        of one population give N_p ⟨g_j1; ...; g_jn⟩, those of several zero, and n = 1 the
+        constraint −N ν_j C_j. C̃ is set to zero before the kernel derivatives, which commute with
+        it. Tests compare with derivatives of the whole expression. N_p is that to leading order;
+        what `Population.dependent` takes off stands in the expression alone.
         """
         if conjugates:
-            observables = [self.observables[j] for j in conjugates]
-            cumulant = ConnectedCorrelator(*observables, self.variables, self.covariance)
-            result = sym.WIDTH * cumulant
+            place, *others = {self._places[j] for j in conjugates}
+            result = sp.S.Zero if others else self.populations[place].cumulant(conjugates)
         else:
             result = self.expression.xreplace(dict.fromkeys(self.conjugates, sp.S.Zero))
         if len(conjugates) == 1:
@@ -127,6 +187,7 @@ def chain_action(
     fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
     layers = {l: coefficients(l) for l in range(1, depth + 2)}
     psi = list(map(sp.sympify, features(h)))
+    gamma = {l: c.skip for l, c in layers.items()}
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
@@ -139,9 +200,17 @@ def chain_action(
         kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
         conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
         relative_widths=tuple(sym.INPUT_WIDTH if l == 0 else sp.S.One for l, _ in fields),
-        observables=tuple(observable(l, pair) for l, pair in fields),
-        variables=tuple(sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)),
-        covariance=_signal_covariance(depth, inputs, {l: c.skip for l, c in layers.items()}),
+        populations=(
+            Population(
+                units=sym.WIDTH,
+                fields=tuple(range(len(fields))),
+                observables=tuple(observable(l, pair) for l, pair in fields),
+                variables=tuple(
+                    sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)
+                ),
+                covariance=_signal_covariance(depth, inputs, gamma),
+            ),
+        ),
     )
 
 

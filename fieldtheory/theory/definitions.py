@@ -38,7 +38,7 @@ from fieldtheory.theory.typesetting.layout import Equation
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
 
 l, k, m, j = generic.l, generic.k, generic.m, generic.j
-_CONNECTED = (
+CONNECTED = (
     r"\langle A \,;\, B \rangle",
     r"\langle A B \rangle - \langle A \rangle \langle B \rangle",
 )
@@ -195,17 +195,14 @@ class Notation:
         elif sym.INPUT_WIDTH in expressions.free_symbols:
             yield Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
         if any(s.name.startswith(DATA.name[:-1]) for s in expressions.free_symbols):
-            one, other = (r"_{\alpha}", r"_{\beta}") if self.matrices else ("", "")
-            weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
-            product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
-            yield Equation(latex(DATA_PAIR if self.matrices else DATA), f"{product} + {bias}")
+            yield data_equation(self.matrices)
         if expressions.atoms(A):
             yield Equation("A_{l, m}", sp.Product(SkipScale(j), (j, m + 1, l)))
         averages = expressions.atoms(GaussianAverage, ConnectedCorrelator, JointAverage)
         if averages or expressions.atoms(K):
             yield from self._kernels(any(map(_is_of_several_layers, averages)))
         if expressions.atoms(ConnectedCorrelator):
-            yield Equation(*_CONNECTED)
+            yield Equation(*CONNECTED)
         if self.activation is not None and expressions.atoms(sp.core.function.AppliedUndef):
             yield Equation(r"\phi(h)", self.activation.expression)
 
@@ -243,6 +240,14 @@ class Notation:
         products = of_pairs(self.layers, k), of_pairs(self.layers, l, "gamma delta")
         node = ConnectedCorrelator(*products, signals, free_covariance(4))
         return Equation(r"(Q_{k l})_{\alpha \beta, \gamma \delta}", self.chosen(node))
+
+
+def data_equation(of_pair: bool) -> Equation:
+    """The kernel of the input from its data."""
+    one, other = (r"_{\alpha}", r"_{\beta}") if of_pair else ("", "")
+    weight, bias = latex(sym.READIN_WEIGHT**2), latex(sym.READIN_BIAS**2)
+    product = rf"\frac{{{weight}}}{{d_{{\mathrm{{in}}}}}} x{one}^{{\mathsf{{T}}}} x{other}"
+    return Equation(latex(DATA_PAIR if of_pair else DATA), f"{product} + {bias}")
 
 
 @lru_cache(maxsize=1024)

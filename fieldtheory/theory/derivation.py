@@ -12,15 +12,15 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, family_action
+from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.appendix import document
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams.loop_expansion import Correction, Diagram, diagrams
-from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.formulas import (
     GENERIC,
     SATURATION,
@@ -29,21 +29,17 @@ from fieldtheory.theory.formulas import (
     results_latex,
     symbols_latex,
 )
-from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.layer_by_layer import EXPLICIT
 from fieldtheory.theory.notation import Symbols
-from fieldtheory.theory.propagator import Propagator
-from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Layers, Scales, chosen_scales, require_scales
 from fieldtheory.theory.typesetting.latex import in_letters
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
-_BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 _LAYERS = ("generic", "explicit")
 
 
 @dataclass(frozen=True, repr=False)
-class Derivation:
+class Derivation(ActionTheory):
     """The field theory of a network of given depth; each part is derived when first asked for.
 
     Parameters
@@ -75,35 +71,10 @@ class Derivation:
     family: type[LayeredNetwork] = ResidualNetwork
     scales: Scales = field(default_factory=dict, hash=False)
 
-    @property
-    def action(self) -> sp.Expr:
-        """S(C, C̃), one SymPy expression."""
-        return self.network_action.expression
-
-    @cached_property
-    def saddle_point(self) -> SaddlePoint:
-        """C* of every field and C̃* = 0."""
-        return replace(saddle_point(self.network_action), formulas=self._formulas("saddle_point"))
-
-    @cached_property
-    def hessian(self) -> Hessian:
-        """The blocks S11, S12, S21, S22 at the saddle point."""
-        return replace(hessian(self.network_action), formulas=self._formulas("hessian"))
-
-    @cached_property
-    def propagator(self) -> Propagator:
-        """The blocks G11, G12, G21, G22 of −(S^(2))^{-1}."""
-        return Propagator(self.hessian, formulas=self._formulas("propagator"))
-
     def _formulas(self, quantity: str) -> Callable[[], str]:
         """The LaTeX of a part in a notebook, layer by layer where a matrix can be read."""
         layers = "explicit" if self.depth <= 4 else "generic"
         return lambda: self.latex(quantity, layers)
-
-    def block(self, name: str) -> sp.ImmutableMatrix:
-        """One block of the Hessian (S..) or the propagator (G..)."""
-        validation.choice("name", name, _BLOCKS)
-        return getattr(self.hessian if name.startswith("S") else self.propagator, name)
 
     def diagrams(self, legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
         """All diagrams of ⟨C⟩, ⟨C;C⟩, ... about the saddle point with a number of loops.
@@ -152,11 +123,9 @@ class Derivation:
     @cached_property
     def symbols(self) -> Symbols:
         """The symbols in it by name: ``symbols.N``, ``symbols.sigma_w``, ``symbols.C_0``, ..."""
-        action = self.network_action
-        fields = (*action.kernels, *action.conjugates, *action.variables)
         written = {value for values in self.scales.values() for value in values}
         scales = set().union(*(value.free_symbols for value in written))
-        return Symbols({*fields, *self.action.free_symbols, *scales})
+        return Symbols({*super().symbols.values(), *scales})
 
     def latex(
         self,
@@ -314,41 +283,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
                 f"{wanted} is that of a ResidualNetwork with skip_scale=1 and one "
                 f"branch_scale, got {self!r} with scales {dict(self.scales)}"
             )
-
-    def lambdify(self, quantity: str, convention: str = "derivative") -> Callable[..., Any]:
-        """A block as a numeric function of a network and its input kernel.
-
-        Parameters
-        ----------
-        quantity : str
-            A block, "S11" to "S22" or "G11" to "G22".
-        convention : {"derivative", "F25"}
-            ν_0 = 1, so that N G12 are derivatives by the kernel of the input, or ν_0 = d_in/N as
-            in F25; as in `solve`. G11 and S22 are the same.
-
-        Returns
-        -------
-        callable
-            ``f(network, K0)`` gives the block at the saddle point, shape (n, n) with n the number
-            of fields. K0 is a variance, or a matrix (P, P) for P inputs. With an
-            undetermined φ the network's activation is put in.
-
-        Raises
-        ------
-        ValueError
-            For an unknown block or convention; from the function, if the network has
-            another depth, activation or scale than the derivation, or K0 is not of its inputs.
-        """
-        block = self.block(validation.choice("quantity", quantity, _BLOCKS))
-        validation.choice("convention", convention, CONVENTIONS)
-        evaluated = block_function(self.saddle_point.kernels, block, self.inputs)
-
-        def function(network: LayeredNetwork, K0: Any) -> Any:
-            self._require(network)
-            activation = network.activation if self.activation is None else None
-            return evaluated(network, K0, activation, convention)
-
-        return function
 
     def _require(self, network: LayeredNetwork) -> None:
         """Raise if the derivation is not that of a network."""

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from scipy.linalg import solve_triangular
 
 from fieldtheory import validation
 from fieldtheory.averages.integrands.steps import sift
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import LayeredNetwork, input_width
+from fieldtheory.networks.family import DeepNetwork, input_width
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.hessian import Hessian
 
 
 def block_function(
@@ -50,7 +53,7 @@ def block_function(
         return steps, lambdify([*parameters, *kernels], explicit), parameters
 
     def function(
-        network: LayeredNetwork, K0: Any, activation: Activation | None, convention: str
+        network: DeepNetwork, K0: Any, activation: Activation | None, convention: str
     ) -> np.ndarray:
         steps, last, parameters = compiled(activation)
         values = symbol_values(network, K0, inputs, convention)
@@ -63,14 +66,33 @@ def block_function(
     return function
 
 
+def propagator_function(
+    saddle: Mapping[sp.Symbol, sp.Expr], hessian: Hessian, name: str, inputs: int
+) -> Callable[..., np.ndarray]:
+    """A block of the propagator as `block_function` has it, from the numbers of the Hessian.
+
+    Of actions whose G12 is no product of layers, which has 2^depth terms if written out.
+    """
+    both = block_function(saddle, hessian.S21.row_join(hessian.S22), inputs)
+
+    def function(*arguments: Any) -> np.ndarray:
+        S21, S22 = np.hsplit(both(*arguments), 2)
+        G12 = -solve_triangular(S21, np.eye(len(S21)), lower=True)
+        if name == "G11":
+            return G12 @ S22 @ G12.T
+        return {"G12": G12, "G21": G12.T, "G22": np.zeros_like(G12)}[name]
+
+    return function
+
+
 def symbol_values(
-    network: LayeredNetwork, K0: Any, inputs: int = 1, convention: str = "derivative"
+    network: DeepNetwork, K0: Any, inputs: int = 1, convention: str = "derivative"
 ) -> dict[sp.Symbol, float]:
     """The values of the symbols of the theory for a network and its input kernel.
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Without batch axes.
     K0 : float or array_like, shape (P, P)
     inputs : int
@@ -93,6 +115,8 @@ def symbol_values(
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")
     values = sym.parameter_values(network) | {sym.WIDTH: float(network.width)}
     values[sym.INPUT_WIDTH] = input_width(network, convention)
+    if isinstance(network, GramNetwork):
+        values[sym.HIDDEN_WIDTH] = float(network.hidden_width)
     for pair in sym.pairs(inputs):
         values[sym.data_kernel(pair, inputs)] = float(kernel[pair])
     return values

@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.plotting.tables import table_html
 
 WIDTH = sp.Symbol("N", positive=True)
@@ -24,6 +24,7 @@ READOUT_BIAS = sp.Symbol(r"\sigma_{b,\mathrm{out}}", positive=True)
 DEPTH = sp.Symbol("L", integer=True, positive=True)
 # ν_0 = d_in/N. Layers joined by skip connections have one width: there is no other.
 INPUT_WIDTH = sp.Symbol(r"\nu_{0}", positive=True)
+HIDDEN_WIDTH = sp.Symbol("M", positive=True)
 phi = sp.Function("phi")
 
 # Parameters by name, as they stand in coefficients and features.
@@ -34,6 +35,14 @@ _NAMED = {
     "readin_bias_variance": READIN_BIAS**2,
     "readout_weight_variance": READOUT_WEIGHT**2,
     "readout_bias_variance": READOUT_BIAS**2,
+}
+# Roots of parameters of blocks by name, before the index of a layer.
+_OF_BLOCKS = {
+    "inner_weight_variance": "w",
+    "gate_weight_variance": "v",
+    "outer_weight_variance": "w'",
+    "inner_bias_variance": "b",
+    "outer_bias_variance": "b'",
 }
 
 
@@ -101,33 +110,43 @@ def _index(layer: int | str) -> str:
     return "" if layer == "" else f"_{{{layer}}}"
 
 
-def parameters(family: type[LayeredNetwork], layer: int | str) -> dict[str, sp.Expr]:
-    """The parameters of a layer by name: symbols, or squares of them for variances."""
-    scales = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
+def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr]:
+    """The parameters of a layer by name: symbols, or squares of them for variances.
+
+    Without a layer, "", those that are the same for all.
+    """
+    own = {f.name for f in fields(family)}
+    known = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
+    for name in own & _OF_BLOCKS.keys():
+        index = f", {layer}" if name in family.layer_parameters and layer != "" else ""
+        known[name] = sp.Symbol(rf"\sigma_{{{_OF_BLOCKS[name]}{index}}}", positive=True) ** 2
     named = dict(_NAMED)
     for name in family.layer_parameters:
-        named[name] = scales.get(name, sp.Symbol(f"{_upright(name)}_{{{layer}}}", real=True))
-    others = {f.name for f in fields(family)} - {*named, *LayeredNetwork.__annotations__}
+        named[name] = known.get(name, sp.Symbol(f"{_upright(name)}{_index(layer)}", real=True))
+    named |= {name: known[name] for name in own & _OF_BLOCKS.keys()}
+    if "epsilon" in own:
+        named["epsilon"] = sp.Symbol(r"\epsilon", positive=True)
+    others = own - {*named, *DeepNetwork.__annotations__}
     return named | {name: sp.Symbol(_upright(name), real=True) for name in sorted(others)}
 
 
-def parameter_values(network: LayeredNetwork) -> dict[sp.Symbol, float]:
+def parameter_values(network: DeepNetwork) -> dict[sp.Symbol, float]:
     """The number of every symbol of `parameters`, for a network without batch axes.
 
-    ρ and γ without an index have one where it is the same for all layers.
+    Those of layers without an index have one where it is the same for all layers.
     """
     numbers, values = network.parameters, {}
-    for name, symbol in (("branch_scale", branch_scale()), ("skip_scale", skip_scale())):
-        if name in network.layer_parameters and len(set(numbers[name].tolist())) == 1:
-            values[symbol] = float(numbers[name][0])
-    for layer in range(1, network.depth + 1):
+    for layer in ("", *range(1, network.depth + 1)):
         for name, expression in parameters(type(network), layer).items():
-            if name in numbers:
-                own = (
-                    numbers[name][layer - 1] if name in network.layer_parameters else numbers[name]
-                )
-                symbol, power = expression.as_base_exp()
-                values[symbol] = float(own) ** (1 / int(power))
+            if name not in numbers:
+                continue
+            own = numbers[name]
+            if name in network.layer_parameters:
+                if layer == "" and len(set(own.tolist())) > 1:
+                    continue
+                own = own[0 if layer == "" else layer - 1]
+            symbol, power = expression.as_base_exp()
+            values[symbol] = float(own) ** (1 / int(power))
     return values
 
 

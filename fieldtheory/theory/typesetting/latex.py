@@ -20,7 +20,17 @@ from fieldtheory.averages.nodes.base import AverageNode
 _PMATRIX_COLUMNS = 10
 _LAYER = re.compile(r"\^\{\((.*?)\)\}")
 # Symbols by the start of their name, in the order of a product.
-_SYMBOLS = ("N", r"\nu", r"\rho", r"\sigma", r"\gamma", r"\phi", "C^", "K^", r"\tilde")
+_SYMBOLS = (
+    ("N", "M"),
+    r"\nu",
+    r"\rho",
+    r"\sigma",
+    r"\gamma",
+    r"\phi",
+    ("C^", "X^"),
+    "K^",
+    r"\tilde",
+)
 _OTHER = len(_SYMBOLS)
 # Ranks of what follows the symbols in a product; `LayerQuantity` takes some of them.
 COEFFICIENT, SKIP, FIELD, FUNCTION, AVERAGE, BRACKET, SUM = (
@@ -66,14 +76,15 @@ class TheoryPrinter(LatexPrinter):
         return self._printed[expr]
 
     def measure(self, variables: sp.Tuple, K: sp.ImmutableMatrix) -> str:
-        """N(0, K^(l)) for signals of one layer, N(0, K) for those of several."""
+        """N(0, K^(l)) for signals of one layer, Q of hidden units; N(0, K) for those of several."""
         layers = [_LAYER.search(str(v)) for v in variables]
         if not all(layers):
             covariance = K[0, 0] if K.shape == (1, 1) else K
             return rf"\mathcal{{N}}\left(0, {self._print(covariance)}\right)"
         names = {match.group(1) for match in layers if match}
         index = rf"^{{({names.pop()})}}" if len(names) == 1 else ""
-        return rf"\mathcal{{N}}(0, K{index})"
+        letter = "Q" if str(variables[0])[0] in "uv" else "K"
+        return rf"\mathcal{{N}}(0, {letter}{index})"
 
     def ordered_terms(self, expr: sp.Add) -> list[sp.Expr]:
         """The terms of a sum: by layer, what is averaged after what is not, biases last."""

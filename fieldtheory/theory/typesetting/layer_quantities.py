@@ -205,11 +205,12 @@ class JointAverage(sp.Function):
     """⟨F⟩ over the signals of all layers, for F with sums over symbolic layers."""
 
     rank = AVERAGE
+    measure = r"\mathcal{N}(0, K)"
     functions = property(lambda self: self.args)
 
     def measure_latex(self, printer: LatexPrinter) -> str:
         """N(0, K), whatever the layers."""
-        return r"\mathcal{N}(0, K)"
+        return self.measure
 
     def _latex(self, printer: LatexPrinter, exp: str | None = None) -> str:
         inside = printer._print(self.args[0])

@@ -1,0 +1,224 @@
+"""The action of a network of Gram chains: populations of a stream and of branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy as sp
+
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.networks.family import Coefficients
+from fieldtheory.networks.gram import GramEntry, GramNetwork
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Action, Population
+from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
+
+
+@dataclass(frozen=True)
+class GramNames:
+    """Names of layers and inputs in the action of a network, and what stands for its functions.
+
+    Parameters
+    ----------
+    layers : tuple of str
+        Those of the stream, 0, ..., L, and of the readout.
+    samples : tuple of str
+        Of the inputs, "" for one.
+    factors : tuple of callable
+        φ_k.
+    short : bool
+        Whether a_l and c_l, and averages of polynomials, are not written out.
+    """
+
+    layers: tuple[str, ...]
+    samples: tuple[str, ...]
+    factors: tuple[Callable[[sp.Symbol], sp.Expr], ...]
+    short: bool = False
+
+    def of(self, letter: str, layer: int, *samples: int) -> sp.Symbol:
+        """A field of a pair of inputs in a layer, or a signal of one; a variance is positive."""
+        index = " ".join(filter(None, (self.samples[s] for s in samples)))
+        name = f"{letter}^{{({self.layers[layer]})}}" + (f"_{{{index}}}" if index else "")
+        if letter.startswith(r"\tilde"):
+            return sp.Symbol(name)
+        variance = len(samples) == 2 and samples[0] == samples[1]
+        return sp.Symbol(name, **({"positive": True} if variance else {"real": True}))
+
+    def coefficients(self, network: GramNetwork, layer: int) -> Coefficients:
+        """a_l, c_l and γ_l, those of the readout last."""
+        label = self.layers[layer]
+        of = network.readout if layer == len(self.layers) - 1 else network.layer
+        a, c, skip = map(sp.sympify, of(layer_parameters(network, label)))
+        if self.short:
+            names = Weight(sp.Symbol(label)), Bias(sp.Symbol(label))
+            a, c = (x if x.is_number else name for x, name in zip((a, c), names, strict=True))
+        return Coefficients(a, c, skip)
+
+
+class WickPopulation(Population):
+    """Population whose averages of polynomials are written out by Wick's theorem."""
+
+    def cumulant(self, fields: Sequence[int]) -> sp.Expr:
+        """As of any population; of independent signals by the averages of each."""
+        return sym.with_averages(super().cumulant(fields), _written_out)
+
+
+def _written_out(node: AverageNode) -> sp.Expr:
+    if all(F.is_polynomial(*node.variables) for F in node.functions):
+        size = len(node.variables)
+        # Entries as symbols, which need no factors in common.
+        K = sp.Matrix(size, size, lambda i, j: sp.Symbol(f"K_{min(i, j)}_{max(i, j)}", real=True))
+        plain = type(node)(*node.functions, node.variables, K).doit()
+        return plain.xreplace(dict(zip(K, node.covariance, strict=True)))
+    if isinstance(node, ConnectedCorrelator) and 0 in node.covariance.flat():
+        return sym.with_averages(node.rewrite(GaussianAverage), _written_out)
+    return node
+
+
+def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None = None) -> Action:
+    """The action of a network of a stream and branches, whose Gram matrices are a chain.
+
+    The fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L), X^(L), C^(L+1), all entries (αβ), α <= β,
+    of each: residual kernels C and Gram matrices X of the stream. Its populations are
+
+        stream    N units, X^(l) = ⟨x_α^(l) x_β^(l)⟩, x^(l) = γ_l s(x^(l-1)) + f^(l)
+        branch    M units, C^(l) = a_l ⟨Π_k φ_k(u_kα) φ_k(u_kβ)⟩ + c_l, u_k ~ N(0, Q_k(X^(l-1)))
+        no units  C^(0) = K0, C^(L+1) = a_{L+1} read(X^(L)) + c_{L+1}
+
+    with Cov(x^(k), x^(l)) = Σ_m A_km A_lm C^(m), A_lm the product of γ_j and of the factors by
+    which s rescales an input between the layers m and l, 1/√(X_αα + ε) for a norm behind the sum:
+    what a norm does stands in these functions of X. Constraints are multiplied by the number of
+    units that define a field, so that ν = M/N for those of branches.
+
+    Parameters
+    ----------
+    network : GramNetwork
+        Its structure and φ are taken; its parameters stay symbols, one for those that are the same
+        in all layers.
+    inputs : int
+        P.
+    names : GramNames, optional
+        Others than numbers of layers and inputs, and the φ_k of the network.
+
+    Raises
+    ------
+    ValueError
+        If the stream does more to signals of several inputs than rescale each.
+
+    Notes
+    -----
+    A stream without its mean over the units (LayerNorm) has N − 1 of them. That stands in
+    `Action.expression`; derivatives are those of N units, to leading order.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.block import BlockNetwork
+    >>> action = gram_action(BlockNetwork(depth=1, activation="tanh"))
+    >>> action.kernels
+    (C^{(0)}, X^{(0)}, C^{(1)}, X^{(1)}, C^{(2)})
+    >>> action.observables[3], action.covariance[1, 1]
+    (x^{(1)}**2, C^{(0)}*\\gamma**2 + C^{(1)})
+    """
+    if names is None:
+        numbers = ("",) if inputs == 1 else tuple(str(s + 1) for s in range(inputs))
+        names = GramNames(tuple(map(str, range(network.depth + 2))), numbers, network.factors)
+    last, count = len(names.layers) - 2, len(names.samples)
+    samples, pairs, layers = range(count), sym.pairs(count), range(last + 1)
+    parameters = [layer_parameters(network, label) for label in names.layers]
+    coefficients = [names.coefficients(network, l) for l in range(last + 2)]
+    fields = [(f, l, pair) for l in layers for f in "CX" for pair in pairs]
+    fields += [("C", last + 1, pair) for pair in pairs]
+
+    def entry(l: int, one: int, other: int) -> GramEntry:
+        pair = sorted((one, other))
+        return GramEntry(*(names.of("X", l, *p) for p in (pair, *((s, s) for s in pair))))
+
+    def scale(l: int, sample: int) -> sp.Expr:
+        """By which s rescales an input in the layer after l."""
+        R = entry(l, sample, sample)
+        return sp.sqrt(network.stream(R, parameters[l + 1]) / R.xy)
+
+    def carried(l: int, m: int, sample: int) -> sp.Expr:
+        """A_lm of an input."""
+        return sp.Mul(*[coefficients[j + 1].skip * scale(j, sample) for j in range(m, l)])
+
+    if count > 1:
+        R = entry(0, 0, 1)
+        rescaled = R.xy * scale(0, 0) * scale(0, 1)
+        if sp.simplify(network.stream(R, parameters[1]) ** 2 - rescaled**2) != 0:
+            raise ValueError(
+                f"stream of {type(network).__name__} must rescale every input, R_αβ s(R_αα) "
+                f"s(R_ββ), got {network.stream(R, parameters[1])}"
+            )
+
+    def variance(l: int, one: int, other: int) -> sp.Expr:
+        """Cov(x^(l), x^(l)) of two inputs, layer by layer."""
+        own = names.of("C", l, *sorted((one, other)))
+        if l == 0:
+            return own
+        kept = carried(l, l - 1, one) * carried(l, l - 1, other)
+        return own + kept * variance(l - 1, one, other)
+
+    def of_stream(row: int, column: int) -> sp.Expr:
+        (l, other), (k, one) = sorted((divmod(i, count) for i in (row, column)), reverse=True)
+        return carried(l, k, other) * variance(k, one, other)
+
+    def of_branch(l: int, k: int) -> sp.Matrix:
+        """Q_k."""
+
+        def covariance(one: int, other: int) -> sp.Expr:
+            read = network.read(entry(l - 1, one, other), parameters[l])
+            return sp.sympify(network.signals(read, parameters[l])[k])
+
+        return sp.Matrix(count, count, covariance)
+
+    def population(
+        kind: type[Population],
+        units: sp.Expr,
+        defined: Mapping[Any, sp.Expr],
+        x: Iterable[sp.Symbol],
+        K: sp.Matrix,
+    ) -> Population:
+        places = tuple(map(fields.index, defined))
+        return kind(units, places, tuple(defined.values()), tuple(x), sp.ImmutableMatrix(K))
+
+    def branch(l: int) -> Population:
+        phi, (a, c, _) = names.factors, coefficients[l]
+        letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
+        u = {(k, s): names.of(x, l, s) for k, x in enumerate(letters) for s in samples}
+        activity = [sp.Mul(*[f(u[k, s]) for k, f in enumerate(phi)]) for s in samples]
+        observables = {("C", l, (s, t)): a * activity[s] * activity[t] + c for s, t in pairs}
+        K = sp.diag(*[of_branch(l, k) for k in range(len(phi))])
+        kind = Population if names.short else WickPopulation
+        return population(kind, sym.HIDDEN_WIDTH, observables, u.values(), K)
+
+    x = {(l, s): names.of("x", l, s) for l in layers for s in samples}
+    observables = {("X", l, (s, t)): x[l, s] * x[l, t] for l in layers for s, t in pairs}
+    K = sp.Matrix(len(x), len(x), of_stream)
+    stream = population(WickPopulation, sym.WIDTH, observables, x.values(), K)
+    a, c, _ = coefficients[-1]
+    ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
+    for pair in pairs:
+        ends["C", last + 1, pair] = a * network.read(entry(last, *pair), parameters[-1]) + c
+    widths = [sym.INPUT_WIDTH, *[sym.HIDDEN_WIDTH / sym.WIDTH] * last, sp.S.One]
+    return Action(
+        kernels=tuple(names.of(f, l, *pair) for f, l, pair in fields),
+        conjugates=tuple(names.of(rf"\tilde{{{f}}}", l, *pair) for f, l, pair in fields),
+        relative_widths=tuple(widths[l] if f == "C" else sp.S.One for f, l, _ in fields),
+        populations=(
+            replace(stream, dependent=int(network.centred)),
+            *map(branch, layers[1:]),
+            population(Population, sym.WIDTH, ends, (), sp.zeros(0, 0)),
+        ),
+    )
+
+
+def layer_parameters(network: GramNetwork, layer: str) -> dict[str, sp.Expr]:
+    """Symbols of the parameters of a layer, without an index where all layers have the same."""
+    own, one = (sym.parameters(type(network), index) for index in (layer, ""))
+    numbers = network.parameters
+    several = {x for x in network.layer_parameters if len(set(numbers[x].ravel().tolist())) > 1}
+    return {name: (own if name in several else one)[name] for name in numbers}

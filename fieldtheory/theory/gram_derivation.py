@@ -1,0 +1,148 @@
+"""The field theory of a network of Gram chains, symbolically, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fieldtheory import validation
+from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.theory import gram_formulas as formulas
+from fieldtheory.theory.action import Action
+from fieldtheory.theory.action_theory import ActionTheory
+from fieldtheory.theory.derivation import derive
+from fieldtheory.theory.evaluation import propagator_function
+from fieldtheory.theory.gram_action import gram_action
+from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
+
+
+@dataclass(frozen=True, repr=False)
+class GramDerivation(ActionTheory):
+    """The field theory of a network of a stream and branches; each part is derived when asked for.
+
+    Parameters
+    ----------
+    network : GramNetwork
+        Its structure and φ are taken; its parameters stay symbols.
+    inputs : int
+    network_action : Action
+        Its fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L+1), see `gram_action`; rows and
+        columns of all blocks are in this order.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.block import BlockNetwork
+    >>> th = derive_gram(BlockNetwork(depth=1, activation="linear", normalization=None))
+    >>> th.saddle_point.kernels[th.symbols.X_1]
+    C^{(0)}*\\gamma**2 + C^{(1)}
+    >>> th.hessian.S22[1, 3]
+    2*C^{(0)}**2*N*\\gamma**2
+    >>> th.lambdify("G11")(th.network, 1.0).diagonal().round(4)
+    array([0.   , 0.004, 0.005, 0.029, 0.029])
+    """
+
+    network: GramNetwork
+    inputs: int
+    network_action: Action
+
+    @property
+    def activation(self) -> Activation:  # type: ignore[override]
+        """φ of the network."""
+        return self.network.activation
+
+    def latex(
+        self,
+        quantity: str | Sequence[str],
+        *,
+        width: float = TEXT_WIDTH,
+        numbered: bool = False,
+    ) -> str:
+        """LaTeX of results for symbolic layers, with the definitions of what stands in them.
+
+        Parameters
+        ----------
+        quantity : str or sequence of str
+            "action"; "saddle_point"; "kernels", of what the skip connection carries; "hessian",
+            "propagator", or one block, "S11" to "S22" and "G11" to "G22"; "response" of the stream
+            and of residual kernels; "fluctuations" and "mean_shift", recursions for N times the
+            covariance and the shift of the mean of X, to which the propagator and loops amount.
+        width, numbered
+            As in `Derivation.latex`.
+
+        Raises
+        ------
+        ValueError
+            For an unknown quantity.
+
+        Examples
+        --------
+        >>> from fieldtheory.networks.block import BlockNetwork
+        >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
+        X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
+        """
+        several = isinstance(quantity, list | tuple) and len(quantity) > 0
+        names = quantity if several else [quantity]
+        known = [validation.quantity("quantity", q, formulas.QUANTITIES) for q in names]
+        width = validation.within("width", width, 240.0, 2000.0)
+        return formulas.results_latex(self.network, self.inputs, known, width, numbered)
+
+    def document(self, *, width: float = TEXT_WIDTH) -> str:
+        """The theory from the network to its order 1/N, a LaTeX document that pdflatex compiles."""
+        width = validation.within("width", width, 240.0, 2000.0)
+        return formulas.document(self.network, self.inputs, width)
+
+    def __repr__(self) -> str:
+        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
+        name, depth = type(self.network).__name__, self.network.depth
+        return f"GramDerivation({name}, depth {depth}, {inputs}, φ {self.activation.name})"
+
+    def _repr_latex_(self) -> str:
+        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
+
+    def _formulas(self, quantity: str) -> Callable[[], str]:
+        return lambda: self.latex(quantity)
+
+    def _evaluated(self, name: str) -> Callable[..., Any]:
+        if name.startswith("S"):
+            return super()._evaluated(name)
+        return propagator_function(self.saddle_point.kernels, self.hessian, name, self.inputs)
+
+    def _require(self, network: Any) -> None:
+        if gram_action(_single(network), self.inputs) != self.network_action:
+            raise ValueError(
+                f"network must have the action of {self!r}, its depth, activation and norm, and "
+                f"the same parameters equal in all layers; derive(network) has that of {network!r}"
+            )
+
+
+@derive.register(GramNetwork)
+@named_arguments
+def derive_gram(network: GramNetwork, inputs: int = 1) -> GramDerivation:
+    """Result of `derive` for a network of a stream and branches, such as a `BlockNetwork`.
+
+    Parameters
+    ----------
+    network : GramNetwork
+        Without batch axes.
+    inputs : int
+        Number of inputs P >= 1.
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.block import BlockNetwork
+    >>> derive_gram(BlockNetwork(depth=2, activation="erf"), inputs=2)
+    GramDerivation(BlockNetwork, depth 2, 2 inputs, φ erf)
+    """
+    inputs = validation.integer("inputs", inputs, 1)
+    return GramDerivation(network, inputs, gram_action(_single(network), inputs))
+
+
+def _single(network: Any) -> GramNetwork:
+    if not isinstance(network, GramNetwork):
+        raise TypeError(f"network must be a GramNetwork, got {validation.excerpt(network)}")
+    if shape := network.batch_shape:
+        raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
+    return network

@@ -1,0 +1,392 @@
+"""The formulas of Gram chains for symbolic layers, from the action of one layer."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+
+import sympy as sp
+
+from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.gram import GramEntry, GramNetwork
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
+from fieldtheory.theory.generic import k, l, m
+from fieldtheory.theory.gram_action import GramNames, gram_action, layer_parameters
+from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
+from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
+from fieldtheory.theory.typesetting.layout import Equation, page
+
+TEMPLATE = Path(__file__).with_name("gram_appendix.tex")
+_ALL = r"1 \leq l \leq L"
+Pair = tuple[int, int]
+
+
+class HiddenAverage(JointAverage):
+    """⟨F⟩ over the signals of the hidden units of a branch."""
+
+    measure = r"\mathcal{N}(0, Q^{(l)})"
+
+
+class Coefficient(LayerQuantity, template="{}", rank=COEFFICIENT):
+    """The coefficient of an average, which stays together."""
+
+
+class SampleSkip(LayerQuantity, template="A_{{{0}, {1}; {2}}}", rank=SKIP):
+    """A_lm of an input."""
+
+
+class OneLayer:
+    """The action of one layer of a network between others, of one input or of α, β, γ, δ.
+
+    Parameters
+    ----------
+    network : GramNetwork
+    several : bool
+        Whether there are several inputs.
+    layers : str
+        Names of the layer before, the layer, and the readout.
+    """
+
+    def __init__(self, network: GramNetwork, several: bool, *layers: str) -> None:
+        samples = (r"\alpha", r"\beta", r"\gamma", r"\delta") if several else ("",)
+        functions = enumerate(network.factors)
+        letters = [sym.phi if i == 0 else sp.Function(f"phi_{i + 1}") for i, _ in functions]
+        pairs = zip(network.factors, letters, strict=True)
+        factors = tuple(f if f.expression == h else letter for f, letter in pairs)
+        self.network, self.several = network, several
+        self.names = GramNames(layers, samples, factors, short=True)
+        self.action = gram_action(network, names=self.names)
+        self.pair, self.other = ((0, 1), (2, 3)) if several else ((0, 0), (0, 0))
+        # Of an entry αβ and one it depends on.
+        self.pairs = [(self.pair, self.pair)]
+        self.pairs += [(self.pair, (0, 0)), ((0, 0), (0, 0))] if several else []
+
+    def at(self, *layers: str) -> OneLayer:
+        """The same with other names of the layers."""
+        return one_layer(self.network, self.several, *layers)
+
+    def field(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Symbol:
+        """C, X or a conjugate of a pair of inputs, α and β if left out."""
+        return self.names.of(letter, layer, *(self.pair if pair is None else pair))
+
+    def derivative(self, conjugates: Sequence[sp.Symbol], *kernels: sp.Symbol) -> sp.Expr:
+        """A derivative of the action by the conjugates of fields, and by fields."""
+        places = [[self.action.kernels.index(f) for f in each] for each in (conjugates, kernels)]
+        return self.in_gram(self.action.derivative(*places))
+
+    def in_gram(self, expr: sp.Expr) -> sp.Expr:
+        """An expression at the saddle point, where C of the first layer is its X."""
+        pairs = sym.pairs(len(self.names.samples))
+        return expr.xreplace({self.field("C", 0, p): self.field("X", 0, p) for p in pairs})
+
+    def mean(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Expr:
+        """The saddle point of a field in those before."""
+        place = self.action.kernels.index(self.field(letter, layer, pair))
+        (population,) = (p for p in self.action.populations if place in p.fields)
+        return self.in_gram(population.cumulant([place]) / population.units)
+
+    def step(self, pair: Pair | None = None) -> sp.Expr:
+        """F, the Gram matrix of the layer as a function of the one before."""
+        C = self.field("C", 1, pair)
+        return self.mean("X", 1, pair).xreplace({C: self.mean("C", 1, pair)})
+
+    def slope(self, pair: Pair | None = None, by: Pair | None = None) -> sp.Expr:
+        """J, the derivative of F."""
+        return self.step(pair).diff(self.field("X", 0, by))
+
+    def carried(self, *samples: int) -> sp.Expr:
+        """Product of γ and the scale of each input, what the stream keeps of the layer before."""
+        K, count = self.action.covariance, len(self.names.samples)
+        return sp.Mul(*[K[count + s, s] / self.field("C", 0, (s, s)) for s in samples])
+
+    def skips(self, last: sp.Expr, first: sp.Expr, pair: Pair) -> sp.Expr:
+        """A_lm of both inputs of a pair."""
+        if not self.several:
+            return A(last, first) ** 2
+        return sp.Mul(*[SampleSkip(last, first, sp.Symbol(self.names.samples[s])) for s in pair])
+
+    def noise(self) -> sp.Expr:
+        """S, N times the covariance of the Gram matrix for a given layer before."""
+        X, Y, C, D = (self.field(f, 1, p) for f in "XC" for p in (self.pair, self.other))
+        before = [self.field("X", 0, p) for p in (self.pair, self.other)]
+        carried = self.carried(*self.pair, *self.other) * self.derivative(before)
+        branch = sym.WIDTH * self.derivative([C, D]) / sym.HIDDEN_WIDTH**2
+        return sp.expand((self.derivative([X, Y]) - carried) / sym.WIDTH) + branch
+
+
+@lru_cache(maxsize=32)
+def one_layer(network: GramNetwork, several: bool, *layers: str) -> OneLayer:
+    """A `OneLayer`, made once."""
+    return OneLayer(network, several, *layers)
+
+
+def tidy(expr: sp.Expr) -> sp.Expr:
+    """An expression in averages with one coefficient for each product of them."""
+    masks = {node: sp.Dummy() for node in expr.atoms(AverageNode)}
+    terms: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
+    for term in sp.Add.make_args(sp.expand(expr.xreplace(masks))):
+        coefficient, product = term.as_independent(*masks.values())
+        terms[product] += coefficient
+    rows = []
+    for product, coefficient in terms.items():
+        short = min(coefficient, sp.factor(coefficient), key=sp.count_ops)
+        number, others = short.as_coeff_Mul()
+        rows.append(short if product == 1 else number * Coefficient(others) * product)
+    return sp.Add(*rows).xreplace({mask: node for node, mask in masks.items()})
+
+
+def _action(n: OneLayer) -> list[Equation]:
+    N, M, L = sym.WIDTH, sym.HIDDEN_WIDTH, sym.DEPTH
+    paired: Callable[[sp.Expr], sp.Expr] = PairSum if n.several else lambda x: x
+    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
+    x = sp.Mul(*[n.names.of("x", 1, s) for s in n.pair])
+    C, X = (n.field(rf"\tilde{{{f}}}", 1) for f in "CX")
+    observable = n.action.observables[n.action.kernels.index(n.field("C", 1))]
+    hidden = HiddenAverage(sp.exp(paired(C * observable)))
+    stream = JointAverage(sp.exp(sp.Sum(paired(X * x), (l, 0, L))))
+    ends = sym.INPUT_WIDTH * (start.field("C", 0) - _data(n)) * start.field(r"\tilde{C}", 0)
+    ends += out.field(r"\tilde{C}", 2) * (out.field("C", 2) - out.mean("C", 2))
+    S = (N - int(n.network.centred)) * sp.log(stream) + sp.Sum(M * sp.log(hidden), (l, 1, L))
+    S -= N * sp.Sum(paired(n.field("X", 1) * X), (l, 0, L)) + N * paired(ends)
+    S -= M * sp.Sum(paired(n.field("C", 1) * C), (l, 1, L))
+    return [Equation(r"S(C, X, \tilde{C}, \tilde{X})", S)]
+
+
+def _data(n: OneLayer) -> sp.Symbol:
+    return DATA_PAIR if n.several else DATA
+
+
+def _saddle_point(n: OneLayer) -> list[Equation]:
+    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
+
+    def row(of: OneLayer, letter: str, layer: int, note: str = "") -> Equation:
+        return Equation(_star(of.field(letter, layer)), _at_saddle(of.mean(letter, layer)), note)
+
+    X, C, *conjugates = (
+        _star(of.field(letter, layer))
+        for of, letter, layer in (
+            *((start, f, 0) for f in "XC"),
+            *((n, rf"\tilde{{{f}}}", 1) for f in "CX"),
+        )
+    )
+    rows = [row(n, "C", 1, _ALL), row(n, "X", 1, _ALL), row(out, "C", 2)]
+    return [Equation(f"{X} = {C}", _data(n)), *rows, Equation(" = ".join(conjugates), "0")]
+
+
+def _star(field: sp.Symbol) -> str:
+    name = latex(field)
+    return f"{name[:-1]}, *}}" if "_{" in name else f"{name}_{{*}}"
+
+
+def _at_saddle(expr: sp.Expr) -> sp.Expr:
+    fields = [s for s in expr.free_symbols if s.name.startswith(("C^", "X^"))]
+    return expr.xreplace({s: sp.Symbol(_star(s)) for s in fields})
+
+
+def _kernels(n: OneLayer) -> list[Equation]:
+    R = GramEntry(*(n.field("X", 1, p) for p in (n.pair, *((s, s) for s in n.pair))))
+    entry = n.network.stream(R, layer_parameters(n.network, "l"))
+    return [Equation(latex(n.field("K", 1)), entry, r"l \leq L")]
+
+
+def _entry(block: str, row: sp.Symbol, column: sp.Symbol) -> str:
+    return rf"{block[0]}_{{{block[1:]}}}\bigl[{latex(row)}, {latex(column)}\bigr]"
+
+
+def _mixed(n: OneLayer) -> list[Equation]:
+    start, far, out = n.at("0", "1", "2"), n.at("m", "l", "L + 1"), n.at("L - 1", "L", "L + 1")
+    N, X, C = sym.WIDTH, far.field("X", 1), far.field("C", 0)
+    rows = []
+    for of, layer in ((n, 1), (out, 2)):
+        # What a residual kernel has of the Gram matrix before it.
+        for pair, by in n.pairs:
+            field, before = of.field("C", layer, pair), of.field("X", layer - 1, by)
+            rows.append(Equation(_entry("S21", field, before), of.derivative([field], before)))
+    carried = n.skips(l, m, n.pair)
+    rows.append(Equation(_entry("S21", X, C), N * carried, r"m \leq l"))
+    for before in (far.field("X", 0, by) for pair, by in n.pairs if pair == n.pair):
+        if (slope := far.derivative([X], before)) != 0:
+            scale = slope / far.carried(*n.pair)
+            rows.append(Equation(_entry("S21", X, before), carried * scale, "m < l"))
+    own = (
+        (n.field("X", 1), N, r"0 \leq l \leq L"),
+        (n.field("C", 1), sym.HIDDEN_WIDTH, _ALL),
+        (start.field("C", 0), sym.INPUT_WIDTH * N, ""),
+        (out.field("C", 2), N, ""),
+    )
+    return rows + [Equation(_entry("S21", f, f), -units, note) for f, units, note in own]
+
+
+def _source(n: OneLayer) -> list[Equation]:
+    far = n.at("k", "l", "L + 1")
+    X, Y = far.field("X", 0), far.field("X", 1, n.other)
+    C, D = (n.field("C", 1, pair) for pair in (n.pair, n.other))
+    stream = far.derivative([X, Y]) * n.skips(l, k, n.other) / far.carried(*n.other)
+    return [
+        Equation(_entry("S22", X, Y), stream, r"k \leq l"),
+        Equation(_entry("S22", C, D), n.derivative([C, D]), _ALL),
+    ]
+
+
+def _slopes(n: OneLayer) -> list[Equation]:
+    if not n.several:
+        return [Equation("J_{l}", n.slope())]
+    names = {n.pair: r"\alpha \beta", (0, 0): r"\alpha \alpha"}
+    return [Equation(f"(J_{{l}})_{{{names[p]}, {names[q]}}}", n.slope(p, q)) for p, q in n.pairs]
+
+
+def _response(n: OneLayer) -> list[Equation]:
+    slope = r"\frac{\partial C^{(l)}}{\partial X^{(l - 1)}}"
+    return [
+        Equation(r"\chi^{(l)}", r"J_{l} \chi^{(l - 1)}, \quad \chi^{(0)} = 1"),
+        Equation(r"\eta^{(l)}", rf"{slope} \, \chi^{{(l - 1)}}"),
+        *_slopes(n),
+    ]
+
+
+def _fluctuations(n: OneLayer) -> list[Equation]:
+    start = n.at("0", "1", "2")
+    first = start.derivative([start.field("X", 0, p) for p in (n.pair, n.other)]) / sym.WIDTH
+    pairs, T = (r"_{\alpha \beta, \gamma \delta}", r"^{\mathsf{T}}") if n.several else ("", "")
+    square = f"J_{{l}} V^{{(l - 1)}} J_{{l}}{T}" if n.several else "J_{l}^{2} V^{(l - 1)}"
+    V, S = (f"({x}){pairs}" if pairs else x for x in ("V^{(0)}", "S_{l}"))
+    return [
+        Equation("V^{(l)}", f"{square} + S_{{l}}"),
+        Equation(V, first),
+        Equation(S, n.noise()),
+        *_slopes(n),
+        Equation(
+            r"N \langle X^{(k)} \,;\, X^{(l)} \rangle",
+            rf"V^{{(k)}} \bigl(J_{{l}} \cdots J_{{k + 1}}\bigr){T}",
+            r"k \leq l",
+        ),
+    ]
+
+
+def _mean_shift(n: OneLayer) -> list[Equation]:
+    centred, colon = n.network.centred, ": " if n.several else ""
+    rows = [
+        Equation(
+            "m^{(l)}",
+            rf"J_{{l}} m^{{(l - 1)}} + \frac{{1}}{{2}} F''_{{l}} {colon}V^{{(l - 1)}}"
+            + " - C^{(l)}" * centred,
+        ),
+        Equation("m^{(0)}", "- X^{(0)}" if centred else "0"),
+        Equation(r"(F_{l})_{\alpha \beta}" if n.several else "F_{l}", n.step()),
+        *_slopes(n),
+    ]
+    if not n.several:
+        rows.append(Equation("F''_{l}", n.slope().diff(n.field("X", 0))))
+    return [*rows, Equation(r"N \bigl(\langle X^{(l)} \rangle - X^{(l)}_{*}\bigr)", "m^{(l)}")]
+
+
+def _definitions(n: OneLayer, text: str) -> list[Equation]:
+    """The definitions of what stands in formulas and is not defined by them."""
+    plain, rows = replace(n.names, short=False), []
+    for position, letter in enumerate("ac"):
+        for place, layer in ((1, "l"), (2, "L + 1")):
+            if f"{letter}_{{{layer}}}" in text:
+                coefficient = plain.coefficients(n.network, place)[position]
+                rows.append(Equation(f"{letter}_{{{layer}}}", coefficient))
+    if "A_{l" in text:
+        near = n.at("j - 1", "j", "L + 1")
+        carried = sp.Product(near.carried(0), (sp.Symbol("j"), m + 1, l))
+        skip = SampleSkip(l, m, sp.Symbol(r"\alpha")) if n.several else A(l, m)
+        rows.append(Equation(latex(skip), near.in_gram(carried)))
+    if "Q^{(l)}" in text:
+        hidden, count = n.action.populations[1], len(n.names.samples)
+        for first in range(0, len(hidden.variables), count):
+            one, other = (first + s for s in n.pair)
+            product = latex(hidden.variables[one] * hidden.variables[other])
+            left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
+            rows.append(Equation(left, hidden.covariance[one, other]))
+    others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
+    for factor, written in zip(n.network.factors, n.names.factors, strict=True):
+        if written != factor:
+            name = latex(sp.Symbol(str(written)))
+            others[name] = Equation(f"{name}(h)", factor.expression)
+    return rows + [equation for mark, equation in others.items() if mark in text]
+
+
+_FORMULAS: dict[str, Callable[[OneLayer], list[Equation]]] = {
+    "action": _action,
+    "saddle_point": _saddle_point,
+    "kernels": _kernels,
+    "S21": _mixed,
+    "S22": _source,
+    "response": _response,
+    "fluctuations": _fluctuations,
+    "mean_shift": _mean_shift,
+}
+# By others: what a block is, and the formulas that follow.
+_BLOCKS = {
+    "S11": ("0",),
+    "S12": (r"S_{21}^{\mathsf{T}}", "S21"),
+    "G12": ("- S_{21}^{-1}", "S21"),
+    "G21": (r"G_{12}^{\mathsf{T}}", "G12"),
+    "G11": ("G_{12} S_{22} G_{21}", "S22"),
+    "G22": ("0",),
+}
+_PARTS = {"hessian": ("S11", "S12", "S22"), "propagator": ("G12", "G21", "G11", "G22")}
+QUANTITIES = (*_FORMULAS, *_BLOCKS, *_PARTS)
+
+
+def _equations(n: OneLayer, quantity: str) -> list[Equation]:
+    if quantity in _FORMULAS:
+        return _FORMULAS[quantity](n)
+    rows = []
+    if quantity in _BLOCKS:
+        rows = [Equation(f"{quantity[0]}_{{{quantity[1:]}}}", _BLOCKS[quantity][0])]
+    others = _PARTS[quantity] if quantity in _PARTS else _BLOCKS[quantity][1:]
+    return [*rows, *chain.from_iterable(_equations(n, other) for other in others)]
+
+
+def results_latex(
+    network: GramNetwork,
+    inputs: int,
+    quantities: Sequence[str],
+    column: float,
+    numbered: bool = False,
+    defined: set[str] | None = None,
+) -> str:
+    """LaTeX of results one below the other, and of what stands in them, each equation once.
+
+    Equations whose left sides are in ``defined`` are left out, and those written added to it.
+    """
+    n = one_layer(network, inputs > 1, "l - 1", "l", "L + 1")
+    defined = set() if defined is None else defined
+
+    def new(equations: Sequence[Equation]) -> list[Equation]:
+        fresh = {
+            e.left: e
+            if isinstance(e.right, str) or e.right.has(JointAverage)
+            else replace(e, right=tidy(e.right))
+            for e in equations
+            if e.left not in defined
+        }
+        defined.update(fresh)
+        return list(fresh.values())
+
+    results = new([e for quantity in quantities for e in _equations(n, quantity)])
+    text = " ".join(e.right if isinstance(e.right, str) else latex(e.right) for e in results)
+    blocks = [results, new(_definitions(n, text))]
+    return page(blocks, column, quantities[0] if numbered else "")
+
+
+def document(network: GramNetwork, inputs: int, column: float) -> str:
+    """The whole text, which needs amsmath and hyperref."""
+    defined: set[str] = set()
+
+    def results(match: re.Match[str]) -> str:
+        names = match[1].split(",")
+        return results_latex(network, inputs, names, column, numbered=True, defined=defined)
+
+    text = TEMPLATE.read_text(encoding="utf-8").replace("<<width>>", f"{column:g}pt")
+    return re.sub("<<(.*?)>>", results, text).replace(r"\log", r"\ln")
