@@ -18,7 +18,7 @@ from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
-from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.fields import GRAM_FIELDS
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.solution import solve
@@ -31,13 +31,7 @@ _SHARED = (
     *("full_response", "G12", "G11", "G11_error", "kernel_variance", "mean_shift", "kernel_shift"),
     *("four_point", "output_kurtosis"),
 )
-FIELDS = {name: OF_SOLUTION[name] for name in _SHARED} | fields_of(
-    r"""
-    stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
-        | covariances of the Gram matrices of the stream in two layers over networks
-        | finite order_1 of_pairs
-    """
-)
+FIELDS = {name: OF_SOLUTION[name] for name in _SHARED} | dict(GRAM_FIELDS)
 # Its kernels are no sum of residual kernels.
 FIELDS["kernel_shift"] = replace(FIELDS["kernel_shift"], sum_of="")
 

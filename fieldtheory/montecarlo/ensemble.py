@@ -44,6 +44,8 @@ FIELDS = fields_of(
     residual_kernels | sample layer | C^{(l)} | residual kernels of every network
     """
 )
+# Relative fluctuations that are rounding.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,8 @@ class Ensemble(Result):
     The four-point vertex is V^(l) = N Cov(h_i² , h_j²) for two neurons i ≠ j of layer l, for pairs
     of inputs N Cov(h_iα h_iβ, h_jα h_jβ), and of two pairs N Cov(h_iα h_iβ, h_jγ h_jδ). Given
     C^(L+1) an output is Gaussian, so its excess kurtosis is ⟨y⁴⟩/⟨y²⟩² − 3 =
-    3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes.
+    3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes. Of blocks of two matrices the K^(l) are
+    Gram matrices of the stream, and the h_i its units, see `GramSolution`.
 
     Standard errors come from the jackknife over ``batches`` independent batches. A confidence
     interval is estimate ± t error with the quantile t of Student's distribution of
@@ -142,7 +145,8 @@ def estimates(
         With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l),
         l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`);
         ``across`` ``residual`` in one group of all (L+1) p variables, ``second`` in L+1 groups of p
-        variables and ``spread`` in (L+1) p² of one.
+        variables and ``spread`` in (L+1) p² of one. Families whose K^(l) do not follow from the
+        C^(l) have ``kernels`` in addition: K^(0), ..., K^(L+1) in the groups of ``residual``.
     """
     first = packed(np.atleast_2d(kernel))
     second = summary["second"].covariance
@@ -150,7 +154,23 @@ def estimates(
     shape = (*mean.shape, len(first)) if across else mean.shape
     spread = summary["spread"].mean.reshape(shape)
     vertex = network.width * second.reshape(shape) - spread
-    return fields(network, kernel, np.concatenate([first[None], mean]), covariance, vertex)
+    kernels = None
+    if "kernels" in summary:
+        kernels = _without_rounding(*of_layers(summary["kernels"], len(first), across))
+        mean, covariance = _without_rounding(mean, covariance)
+    mean = np.concatenate([first[None], mean])
+    return fields(network, kernel, mean, covariance, vertex, kernels)
+
+
+def _without_rounding(mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same, covariances of what fluctuates by rounding alone 0: a norm may fix a variance."""
+    own = np.diagonal(_of_own_pairs(covariance, covariance.ndim > 3)).T
+    moving = own > (_ROUNDING * mean) ** 2
+    if covariance.ndim > 3:
+        both = moving[:, None, :, None] & moving[None, :, None]
+    else:
+        both = moving[:, None] & moving
+    return mean, np.where(both, covariance, 0.0)
 
 
 def groups_of(values: np.ndarray, across: bool) -> np.ndarray:
@@ -172,6 +192,7 @@ def fields(
     mean: np.ndarray,
     covariance: np.ndarray,
     vertex: np.ndarray,
+    kernels: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
     """The fields of `Ensemble`.
 
@@ -186,16 +207,23 @@ def fields(
         Of C^(l), l >= 1, of each pair of inputs with itself or of two pairs.
     vertex : ndarray, shape (L+1, p) or (L+1, p, p)
         V^(l).
+    kernels : tuple of two ndarrays, optional
+        ⟨K^(l)⟩ and their covariances, as of the C^(l), of all L+2 layers; left out, they follow
+        from K^(l) = γ_l² K^(l-1) + C^(l).
     """
-    skips, matrix = layer_coefficients(network).skips, kernel.ndim > 0
-    across = vertex.ndim > 2
+    matrix, across = kernel.ndim > 0, vertex.ndim > 2
     covariance = with_input_layer(covariance)
-    own = np.diagonal(covariance, axis1=-2, axis2=-1) if across else covariance
-    kernel_covariance = accumulate(skips, accumulate(skips, own).swapaxes(0, 1))
+    own = _of_own_pairs(covariance, across)
+    if kernels is None:
+        skips = layer_coefficients(network).skips
+        kernel_mean = accumulate(skips, mean)
+        kernel_covariance = accumulate(skips, accumulate(skips, own).swapaxes(0, 1))
+    else:
+        kernel_mean, kernel_covariance = kernels[0], _of_own_pairs(kernels[1], across)
     statistics = {
         "mean": mean,
         "covariance": own,
-        "kernel_mean": accumulate(skips, mean),
+        "kernel_mean": kernel_mean,
         "kernel_covariance": kernel_covariance,
         "kernel_variance": np.diagonal(kernel_covariance)[:, :-1].T,
     }
@@ -215,6 +243,11 @@ def fields(
 def with_input_layer(covariance: np.ndarray) -> np.ndarray:
     """Zeros for C^(0), which does not fluctuate: (L+1, L+1, ...) -> (L+2, L+2, ...)."""
     return np.pad(covariance, [(1, 0), (1, 0)] + [(0, 0)] * (covariance.ndim - 2))
+
+
+def _of_own_pairs(covariance: np.ndarray, across: bool) -> np.ndarray:
+    """Those of every pair of inputs with itself."""
+    return np.diagonal(covariance, axis1=-2, axis2=-1) if across else covariance
 
 
 def _of_inputs(pairs: np.ndarray) -> np.ndarray:

@@ -20,8 +20,8 @@ from fieldtheory.montecarlo.sampling.block_moments import (
     estimated,
     moments_of_parts,
 )
-from fieldtheory.montecarlo.sampling.plan import Block, Run
-from fieldtheory.montecarlo.sampling.samplers import SAMPLERS, Inputs
+from fieldtheory.montecarlo.sampling.plan import Block, Run, Samples
+from fieldtheory.montecarlo.sampling.samplers import SAMPLERS, Draws, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -29,6 +29,9 @@ from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
+
+# Runs of families that are not layered.
+RUNS: dict[type, type[Run]] = {}
 
 
 @by_network_type
@@ -62,8 +65,9 @@ def simulate(
 
     Parameters
     ----------
-    network : LayeredNetwork
-        Of any family, without batch axes; its ``width`` is N.
+    network : LayeredNetwork or GramNetwork
+        Of any family, without batch axes; its ``width`` is N. For blocks of two matrices
+        (`BlockNetwork`) the fields of the K^(l) are those of the Gram matrices of the stream.
     K0 : float or array_like, shape (P, P)
         Kernel of the inputs: every neuron has h^(0) ~ N(0, K0). Variances of zero are as in
         `solve`, the limit of small ones.
@@ -78,7 +82,8 @@ def simulate(
         "weights" draws every weight and bias, the definition itself. "kernel" uses that given
         h^(l-1) the residual of layer l is Gaussian with covariance C^(l) over the inputs,
         independent for every neuron: the same law without weights, about N times cheaper for few
-        inputs.
+        inputs. Of blocks it draws hidden units and Gram matrices (P, P), for P <= N, or with
+        LayerNorm P < N.
     keep : bool
         Keep C^(l) of every network; the memory then grows with ``samples``.
     cross_inputs : bool
@@ -143,9 +148,9 @@ def simulate(
     >>> bool(np.abs(e.mean - solve(net, 0.3).residual_kernels).max() < 0.02)
     True
     """
-    run = plan.checked_run(
-        network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
-    )
+    arguments = network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
+    kind = next((RUNS[of] for of in type(network).__mro__ if of in RUNS), _LayeredRun)
+    run = plan.checked_run(*arguments, kind=kind)
     advice = "use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
     require_memory("the simulation", plan.memory_needed(run, jobs or 1), advice)
     if run.network.width == 1:
@@ -182,26 +187,26 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     # What SeedSequence.spawn gives, without spawning all blocks before.
     key = (list(SAMPLERS).index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
-    kernel = limit_input_kernel(run.network, run.kernel)
-    if run.variance_reduction:
-        layer_arguments = run.network, kernel, run.cross_inputs
-        samples, residual = reduced_samples(*layer_arguments, generator, block.size)
-    else:
-        samples, residual = _plain(run, kernel, generator, block.size)
+    samples, residual = run.draws(generator, block.size)
     summary = moments_of_parts(samples, block)
     if run.keep:
         summary["draws"] = residual
     return summary
 
 
-def _plain(
-    run: Run, kernel: np.ndarray, generator: np.random.Generator, size: int
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Groups of variables (n, groups, variables), and C^(l), l >= 1, of every network."""
-    inputs = Inputs(np.atleast_2d(kernel), run.data, run.cross_inputs)
-    draws = SAMPLERS[run.method](run.network, inputs, generator, size)
+class _LayeredRun(Run):
+    def draws(self, generator: np.random.Generator, size: int) -> Samples:
+        kernel, across = limit_input_kernel(self.network, self.kernel), self.cross_inputs
+        if self.variance_reduction:
+            return reduced_samples(self.network, kernel, across, generator, size)
+        inputs = Inputs(np.atleast_2d(kernel), self.data, across)
+        return samples_of(SAMPLERS[self.method](self.network, inputs, generator, size), across)
+
+
+def samples_of(draws: Draws, across: bool) -> Samples:
+    """The groups of `estimates` and the residual kernels of drawn networks."""
     residual, second = packed(draws.residual), packed(draws.second)
-    across = run.cross_inputs
+    size = len(residual)
     samples = {
         "residual": ensemble.groups_of(residual, across),
         "second": second if across else second.reshape(size, -1, 1),

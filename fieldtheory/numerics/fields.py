@@ -352,5 +352,14 @@ DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
     kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
     """
 )
+# The fields of Gram chains alone.
+GRAM_FIELDS: Mapping[str, Field] = fields_of(
+    r"""
+    stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
+        | covariances of the Gram matrices of the stream in two layers over networks
+        | finite order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
+        | simulated=Ensemble.kernel_covariance
+    """
+)
 # All that theory and simulation are compared in.
-COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), FIELDS)  # type: ignore[arg-type]
+COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(GRAM_FIELDS), dict(FIELDS))

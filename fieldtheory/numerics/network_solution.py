@@ -412,11 +412,12 @@ class Solution(WithTangents):
             f"inputs={self.inputs}, width={net.width})"
         )
 
-    def _has_order(self, field: Field) -> bool:
+    def has_order(self, field: Field) -> bool:
+        """Whether the solution is of the power of 1/N of a field."""
         return field.loops <= self.order
 
     def _is_defined(self, field: Field) -> bool:
-        return self._has_order(field) and super()._is_defined(field)
+        return self.has_order(field) and super()._is_defined(field)
 
     @cached_property
     def pair_theory(self) -> PairTheory:

@@ -92,6 +92,10 @@ class Result(Stored):
 
         return draw_layers(self._curves(), self.network.depth + 1)
 
+    def has_order(self, field: Field) -> bool:
+        """Whether fields of its power of 1/N are there."""
+        return True
+
     def rows(
         self, fluctuations: bool = True, of: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
@@ -137,7 +141,7 @@ class Result(Stored):
             if (
                 field.column
                 and wanted
-                and self._has_order(field)
+                and self.has_order(field)
                 and getattr(self, field.name) is not None
             ):
                 columns[field.column] = self._column(field, "")
@@ -191,10 +195,6 @@ class Result(Stored):
     def _batch(self) -> tuple[int, ...]:
         own = np.shape(self.input_kernel)
         return np.broadcast_shapes(self.network.batch_shape, own[:-2] if self._has_matrix else own)
-
-    def _has_order(self, field: Field) -> bool:
-        """Whether fields of its power of 1/N are there."""
-        return True
 
     def _is_defined(self, field: Field) -> bool:
         return field.defined(self._has_matrix, single=not self._batch)
@@ -316,7 +316,7 @@ class Computed(Result):
         ``what`` is what the message speaks of, if not of the field.
         """
         row, name = self.table[name], what or name
-        if not self._has_order(row):
+        if not self.has_order(row):
             raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
         if not row.batches and self.network.batch_shape:
             raise ValueError(f"{name} needs one network, got scales with batch axes")

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.grams import GramSolution
 from fieldtheory.networks.activation_text import activation_text
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, checked_network
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import described, hint, named_arguments
 from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.numerics import chunks, storage
-from fieldtheory.numerics.fields import FIELDS, Field, coordinates, labelled_coordinates, notes
-from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.fields import Field, coordinates, labelled_coordinates, notes
+from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.scaling import optimal_scaling
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ _OPTIMAL = Field(
 class _Grid:
     """A checked sweep: every axis with its values, those that `solve` batches last."""
 
-    network: LayeredNetwork
+    network: DeepNetwork
     kernel: np.ndarray
     axes: dict[str, list[Any]]
     quantities: tuple[str, ...]
@@ -58,7 +60,7 @@ class _Grid:
 
 @named_arguments
 def sweep(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any = None,
     *,
     over: Mapping[str, Sequence[Any]],
@@ -78,7 +80,7 @@ def sweep(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : LayeredNetwork or GramNetwork
         Without batch axes; supplies the parameters that are not swept.
     K0 : float or array_like, shape (P, P)
         Kernel of the input, as for `solve`; left out if it is swept.
@@ -178,7 +180,8 @@ def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Pat
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
-    checked_network(network)
+    if not isinstance(network, GramNetwork):
+        checked_network(network)
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):
@@ -192,13 +195,14 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     wanted = (of,) if isinstance(of, str) else of
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
-    wanted = [validation.quantity("of", name, (*FIELDS, _OPTIMUM)) for name in wanted]
+    table = _table(network)
+    wanted = [validation.quantity("of", name, (*table, _OPTIMUM)) for name in wanted]
     for name in wanted:
-        _check_quantity(name, axes, kernel)
+        _check_quantity(name, axes, kernel, table)
     return _Grid(network, kernel, axes, tuple(dict.fromkeys(wanted)))
 
 
-def _values(network: LayeredNetwork, name: str, points: Any) -> list[Any]:
+def _values(network: DeepNetwork, name: str, points: Any) -> list[Any]:
     """The values of an axis as the network keeps them."""
     names = [_KERNEL, *(f.name for f in fields(network))]
     if name not in names:
@@ -228,12 +232,18 @@ def _one_kernel(value: Any) -> np.ndarray:
     return kernel
 
 
-def _check_quantity(name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray) -> None:
+def _table(network: DeepNetwork) -> Mapping[str, Field]:
+    return GramSolution.table if isinstance(network, GramNetwork) else Solution.table
+
+
+def _check_quantity(
+    name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray, table: Mapping[str, Field]
+) -> None:
     if name == _OPTIMUM:
         if _OPTIMISED in axes:
             raise ValueError("of must not have optimal_scaling where branch_scale is swept")
         return
-    field = FIELDS[name]
+    field = table[name]
     if "depth" in axes and field.dims:
         raise ValueError(
             f"of must not have {name} where depth is swept: its number of layers differs"
@@ -274,7 +284,7 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
 
 
 def _solved(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     kernel: np.ndarray,
     points: list[dict[str, Any]],
     quantities: tuple[str, ...],
@@ -296,14 +306,15 @@ def _solved(
 
 
 def _group(
-    network: LayeredNetwork,
+    network: Any,
     changes: dict[Any, Any],
     kernel: np.ndarray,
     points: list[Any],
     quantities: tuple[Any, ...],
 ) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
-    batched = [name for name in quantities if name != _OPTIMUM and FIELDS[name].batches]
+    table = _table(network)
+    batched = [name for name in quantities if name != _OPTIMUM and table[name].batches]
     groups = {}
     if batched:
         swept = [name for name in points[0] if name in _batched(network)]
@@ -318,7 +329,7 @@ def _group(
         scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
         solution = solve(network.replace(**changes, **scales), K0)
         for name in batched:
-            axes = len(FIELDS[name].dims_for(kernel.ndim > 1))
+            axes = len(table[name].dims_for(kernel.ndim > 1))
             values = getattr(solution, name)
             shape = values.shape[values.ndim - axes :]
             groups[name] = np.broadcast_to(values, (len(points), *shape))
@@ -335,7 +346,7 @@ def _group(
     return groups | {name: np.stack(values) for name, values in single.items()}
 
 
-def _batched(network: LayeredNetwork) -> tuple[str, ...]:
+def _batched(network: DeepNetwork) -> tuple[str, ...]:
     """Names of the parameters that `solve` takes as batch axes."""
     return (*network.layer_parameters, _KERNEL)
 
@@ -361,7 +372,7 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
     variables = {}
     for name in grid.quantities:
         values = np.concatenate([part[name] for part in parts])
-        field = _OPTIMAL if name == _OPTIMUM else FIELDS[name]
+        field = _OPTIMAL if name == _OPTIMUM else _table(grid.network)[name]
         dims = (*grid.axes, *field.dims_for(matrix))
         words = notes(field.long_name, field.symbol)
         variables[name] = (

@@ -8,6 +8,7 @@ from typing import Any
 # Their results are among those that files hold.
 from fieldtheory import blocks as blocks
 from fieldtheory import diffusions as diffusions
+from fieldtheory import grams as grams
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
 from fieldtheory.montecarlo import gradient_norms as gradient_norms

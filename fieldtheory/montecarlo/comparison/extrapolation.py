@@ -16,7 +16,7 @@ from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coeff
 from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
-from fieldtheory.networks.dispatch import by_network_type
+from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.solution import Solution
@@ -56,7 +56,7 @@ def compare(
 
     Parameters
     ----------
-    solution : Solution
+    solution : Solution or GramSolution
         Of one network and one K0, without batch axes.
     ensemble : Ensemble or sequence of Ensemble
         Of the network and the K0 of the solution at one or several different widths, with different
@@ -129,9 +129,9 @@ def compare(
     >>> compare(ft.solve(net, 0.3), tiny)
     Comparison(agrees, does not describe width 3, widths=(3, 6))
     """
-    if not isinstance(solution, Solution):
+    if not isinstance(solution, Solution | SeparateTheory):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
-    if solution.convention != "derivative":
+    if isinstance(solution, Solution) and solution.convention != "derivative":
         solution = replace(solution, convention="derivative")
     different = partial(_different, solution)
     ensembles = checked_simulations(ensemble, "ensemble", Ensemble, different)

@@ -1,4 +1,4 @@
-"""The fields of a `Solution` that simulations measure, with the size of what theory neglects."""
+"""The fields of a solution that simulations measure, with the size of what theory neglects."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.solution import Solution
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Most averages of four signals that are computed unasked.
@@ -31,7 +32,7 @@ class _Simulated(NamedTuple):
     across: bool
 
 
-def computes_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
+def computes_fluctuations(network: DeepNetwork, inputs: int) -> bool:
     """Whether `compare` computes the fluctuations of several inputs if the solution has not.
 
     Examples
@@ -44,12 +45,14 @@ def computes_fluctuations(network: LayeredNetwork, inputs: int) -> bool:
     return _averages(network, inputs) <= _MOST_AVERAGES
 
 
-def _averages(network: LayeredNetwork, inputs: int) -> int:
-    return ((network.depth + 1) * inputs * (inputs + 1) // 2) ** 2
+def _averages(network: DeepNetwork, inputs: int) -> int:
+    averages = (network.depth + 1) * (inputs * (inputs + 1) // 2) ** 2
+    # Gram chains have those of every layer with itself alone.
+    return averages * (1 if isinstance(network, GramNetwork) else network.depth + 1)
 
 
 def measured_fields(
-    solution: Solution, ensembles: list[Ensemble], responses: list[SimulatedResponse]
+    solution: Computed, ensembles: list[Ensemble], responses: list[SimulatedResponse]
 ) -> tuple[list[Measured], tuple[str, ...]]:
     """The fields that are compared, and those that are not, each with the reason."""
     reasons = _reasons_against(solution)
@@ -60,7 +63,7 @@ def measured_fields(
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     omitted = [f"{', '.join(of_one)} ({reason})" for reason, of_one in names.items()]
-    own = [each.field.name for each in selected if _is_of_pairs(each.field) and not each.across]
+    own = [s.field.name for s in selected if s.field.simulated_across and not s.across]
     if own and solution.input_kernel.ndim:
         omitted.append(
             f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
@@ -73,7 +76,7 @@ def _is_of_pairs(field: Field) -> bool:
 
 
 def _simulated_fields(
-    solution: Solution,
+    solution: Computed,
     ensembles: list[Ensemble],
     responses: list[SimulatedResponse],
     reasons: dict[str, str],
@@ -81,28 +84,33 @@ def _simulated_fields(
     kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": responses}
     matrix = solution.input_kernel.ndim > 0
     for kind, simulations in kinds.items():
-        for field in FIELDS.values():
+        for field in solution.table.values():
             by, _, name = field.simulated.partition(".")
             if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
                 continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
             if across and all(getattr(s, across) is not None for s in simulations):
                 yield _Simulated(field, simulations, across, True)
-            elif type(simulations[0]).table[name].dims == field.dims and all(
+            elif _axes(type(simulations[0]).table[name]) == _axes(field) and all(
                 getattr(s, name) is not None for s in simulations
             ):
                 yield _Simulated(field, simulations, name, False)
 
 
-def _reasons_against(solution: Solution) -> dict[str, str]:
+def _axes(field: Field) -> list[str]:
+    """Dimensions of a field of all layers or of the hidden ones, which come first."""
+    return [dim.removeprefix("hidden_") for dim in field.dims]
+
+
+def _reasons_against(solution: Computed) -> dict[str, str]:
     """Why fluctuations that simulations show are not there; those that can be are computed."""
     matrix = solution.input_kernel.ndim > 0
     reasons: dict[str, str] = {}
     count = _averages(solution.network, solution.inputs)
-    for field in FIELDS.values():
+    for field in solution.table.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = field.simulated.startswith("Ensemble") or field.corrects
-        defined = field.defined(matrix) and field.loops <= solution.order
+        defined = field.defined(matrix) and solution.has_order(field)
         source = field.sum_of or field.name
         if not (fluctuates and measured and defined) or source in vars(solution):
             continue
@@ -123,16 +131,27 @@ def _reasons_against(solution: Solution) -> dict[str, str]:
 
 
 def _measured(
-    solution: Solution, simulated: _Simulated, reasons: dict[str, str], variances: np.ndarray
+    solution: Computed, simulated: _Simulated, reasons: dict[str, str], variances: np.ndarray
 ) -> Measured:
     """``variances`` are N times the relative variances of the kernels, (L+2,)."""
     field, width = simulated.field, float(solution.network.width)
     theory = _values(solution, field, simulated.across)
     size = _size(solution, field, simulated.across, theory)
     widths = np.array([s.network.width for s in simulated.simulations], dtype=float)
+    of_chain = isinstance(solution.network, GramNetwork)
+    if field.of_kernels or not of_chain:
+        # Means depend on the layers before.
+        variances = np.concatenate([[0.0], variances[:-1]])
+    if of_chain:
+        # Units of the stream add 2/N in every layer, which a norm hides from the kernels.
+        variances = np.maximum(variances, 2.0)
     spreads = [variances / N for N in widths]
+    layers = tuple(slice(size) for size in theory.shape[: len(field.dims)])
     values, errors = (
-        [_diagonal_of_pairs(getattr(s, key), simulated.across) for s in simulated.simulations]
+        [
+            _diagonal_of_pairs(getattr(s, key)[layers], simulated.across)
+            for s in simulated.simulations
+        ]
         for key in (simulated.name, f"{simulated.name}_error")
     )
     index, distinct = _places(solution, field, simulated.across, theory)
@@ -146,7 +165,7 @@ def _measured(
     )
 
 
-def _values(solution: Solution, field: Field, across: bool) -> np.ndarray:
+def _values(solution: Computed, field: Field, across: bool) -> np.ndarray:
     """The field as simulations have it: if not ``across``, of every pair of inputs with itself."""
     values = np.asarray(getattr(solution, field.name))
     if solution.input_kernel.ndim and not across and _is_of_pairs(field):
@@ -163,11 +182,11 @@ def _diagonal_of_pairs(values: np.ndarray, across: bool) -> np.ndarray:
 
 
 def _places(
-    solution: Solution, field: Field, across: bool, theory: np.ndarray
+    solution: Computed, field: Field, across: bool, theory: np.ndarray
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The layers and inputs of all entries, and which entries differ by more than symmetry."""
     axes: Any = np.indices(theory.shape)
-    names = [dim.removeprefix("hidden_") for dim in field.dims]
+    names = _axes(field)
     index = dict(zip(names, axes, strict=False))
     distinct = np.ones(theory.shape, dtype=bool)
     if len(names) > 1:
@@ -186,7 +205,7 @@ def _places(
     return index, distinct & ordered
 
 
-def _next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> list[Field]:
+def _next_orders(solution: Computed, field: Field, reasons: dict[str, str]) -> list[Field]:
     """The rows that are the next orders of a field, by their power of 1/N."""
     matrix = solution.input_kernel.ndim > 0
     shapes = [field.dims_for(matrix)]
@@ -194,15 +213,15 @@ def _next_orders(solution: Solution, field: Field, reasons: dict[str, str]) -> l
         shapes.append(field.dims[:1])
     rows = [
         row
-        for row in FIELDS.values()
+        for row in solution.table.values()
         if row.corrects == field.name and row.dims_for(matrix) in shapes
-        if row.loops <= solution.order and row.defined(matrix) and row.name not in reasons
+        if solution.has_order(row) and row.defined(matrix) and row.name not in reasons
     ]
     return sorted(rows, key=lambda row: row.order)
 
 
 def _relative_variances(ensemble: Ensemble) -> np.ndarray:
-    """ε_l, the largest Var C_αβ/(C_αα C_ββ), likewise of K, of hidden layers before l, (L+2,)."""
+    """The largest Var C_αβ/(C_αα C_ββ), likewise of K, of layers up to l, (L+2,)."""
     layers = np.arange(len(ensemble.mean))
     largest = np.zeros(len(layers))
     for mean, covariance in (
@@ -213,10 +232,10 @@ def _relative_variances(ensemble: Ensemble) -> np.ndarray:
         size = kernel_sizes(mean, ensemble.input_kernel.ndim > 0) ** 2
         relative = ratio(variance, size)
         largest = np.maximum(largest, relative.reshape(len(layers), -1).max(axis=1))
-    return np.concatenate([[0.0], np.maximum.accumulate(largest)[:-1]])
+    return np.maximum.accumulate(largest)
 
 
-def _size(solution: Solution, field: Field, across: bool, values: np.ndarray) -> np.ndarray:
+def _size(solution: Computed, field: Field, across: bool, values: np.ndarray) -> np.ndarray:
     """`ComparedField.size`, √(V_pp V_qq) for the vertex of two pairs of inputs."""
     if across:
         own = np.diagonal(values, axis1=-2, axis2=-1)
@@ -234,7 +253,7 @@ def _size(solution: Solution, field: Field, across: bool, values: np.ndarray) ->
 
 
 def _remainder(
-    solution: Solution,
+    solution: Computed,
     field: Field,
     size: np.ndarray,
     spreads: list[np.ndarray],
@@ -253,6 +272,7 @@ def _remainder(
     for chosen in combinations(spreads, k - order):
         epsilon = epsilon + own**order * np.prod(chosen, axis=0)
     if len(field.dims) > 1:
+        epsilon = epsilon[: len(size)]
         return _broadcast(np.maximum(epsilon[:, None], epsilon), size) * size
     epsilon = _broadcast(epsilon[: len(size)], size) if field.dims else epsilon[-1]
     if field.simulated.startswith("SimulatedResponse"):
@@ -260,7 +280,7 @@ def _remainder(
     return epsilon * size
 
 
-def _gains(solution: Solution) -> dict[str, np.ndarray]:
+def _gains(solution: Any) -> dict[str, np.ndarray]:
     """The number of gains in every response, each by its share η^(k)/χ^(k) of γ_k² + gain_k."""
     eta, chi = solution.residual_response, solution.response
     share = np.divide(np.abs(eta), np.abs(chi), out=np.ones_like(eta), where=chi != 0)

@@ -196,11 +196,11 @@ def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable
     ((array([0., 2.]),), (array([0., 1.]),))
     """
     functions = network_functions(network).functions
-    values = [_continued((psi.slope if slopes else psi).value) for psi in functions]
+    values = [continued_at_zero((psi.slope if slopes else psi).value) for psi in functions]
     return lambda h: tuple(value(h) for value in values)
 
 
-def _continued(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def continued_at_zero(value: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function with its limit at zero, which the signals of a zero input are, if 0/0 there."""
     # Where a function that is 0/0 at zero is taken for its limit there: the first that has a value.
     next_to_zero = (1e-150, 1e-8)

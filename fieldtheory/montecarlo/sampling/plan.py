@@ -10,8 +10,9 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
 from fieldtheory.montecarlo.sampling.samplers import SAMPLERS
-from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
 
@@ -21,6 +22,8 @@ FEWEST_SAMPLES = 20
 # Most networks in a block, and most numbers that are drawn for one or kept of it.
 BLOCK = 1024
 BLOCK_NUMBERS = 2**22
+# Groups of variables (n, groups, variables) by name, and C^(l), l >= 1, of every network.
+Samples = tuple[dict[str, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class Run:
     ``kernel`` is K0, () or (P, P); ``data`` is X (P, d) or None; the others are the arguments.
     """
 
-    network: LayeredNetwork
+    network: Any
     kernel: np.ndarray
     data: np.ndarray | None
     samples: int
@@ -40,10 +43,28 @@ class Run:
     cross_inputs: bool
     variance_reduction: str | None
 
+    def __post_init__(self) -> None:
+        reduced, kernel, method = self.variance_reduction, self.kernel, self.method
+        if reduced and (method != "kernel" or (self.cross_inputs and self.inputs == 1)):
+            raise ValueError(
+                "variance_reduction is for method 'kernel', with cross_inputs for several inputs, "
+                f"got {reduced!r} for K0 of shape {kernel.shape}, method {method!r}"
+            )
+
     @property
     def inputs(self) -> int:
         """P."""
         return len(np.atleast_2d(self.kernel))
+
+    @property
+    def drawn(self) -> int:
+        """Numbers that are drawn for a layer of one network."""
+        width = self.network.width
+        return width * (width if self.method == "weights" else self.inputs)
+
+    def draws(self, generator: np.random.Generator, size: int) -> Samples:
+        """Samples of so many networks."""
+        raise NotImplementedError
 
 
 class Part(NamedTuple):
@@ -75,9 +96,11 @@ def checked_run(
     keep: bool,
     cross_inputs: bool,
     variance_reduction: Any = None,
+    kind: type[Run] = Run,
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
-    check_branch(checked_network(network))
+    if not isinstance(network, GramNetwork):
+        check_branch(checked_network(network))
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
@@ -90,13 +113,7 @@ def checked_run(
     if variance_reduction is not None:
         validation.choice("variance_reduction", variance_reduction, ("control_variate",))
     flags = bool(keep), bool(cross_inputs), variance_reduction
-    run = Run(network, kernel, data, samples, seed, method, *flags)
-    if variance_reduction and (method != "kernel" or (cross_inputs and run.inputs == 1)):
-        raise ValueError(
-            "variance_reduction is for method 'kernel', with cross_inputs for several inputs, got "
-            f"{variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
-        )
-    return run
+    return kind(network, kernel, data, samples, seed, method, *flags)
 
 
 def enough_samples(samples: Any) -> int:
@@ -168,8 +185,7 @@ def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
 
 def block_size(run: Run) -> int:
     """Most networks in a block of a run."""
-    net = run.network
-    drawn = (net.depth + 1) * net.width * (net.width if run.method == "weights" else run.inputs)
+    net, drawn = run.network, (run.network.depth + 1) * run.drawn
     kept = (net.depth + 1) * run.inputs**2
     if run.variance_reduction:
         kept = (net.depth + 1) ** 2 * (run.inputs * (run.inputs + 1) // 2) ** (1 + run.cross_inputs)
@@ -191,10 +207,10 @@ def memory_needed(run: Run, jobs: int) -> float:
     kernels = (net.depth + 1) * pairs
     moments = kernels * (net.depth + 1) + (kernels**2 if run.cross_inputs else 0)
     results = 6 * (net.depth + 2) ** 2 * P**2 * (1 + (P**2 if run.cross_inputs else 0))
-    numbers = net.width * P
+    numbers = run.drawn
     if run.method == "weights":
         dimension = 0 if run.data is None else run.data.shape[1]
-        numbers = net.width * max(net.width, dimension, P)
+        numbers = max(numbers, net.width * max(dimension, P))
     block = min(run.samples, block_size(run))
     tile = tile_size(numbers)
     work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments

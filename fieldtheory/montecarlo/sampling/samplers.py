@@ -93,7 +93,7 @@ def draw_kernels(
 
         return _statistics(forward(network, inputs.kernel, residual), inputs.across)
 
-    return _joined(in_tiles(tile, samples, tile_size(shape[0] * shape[1])))
+    return joined(in_tiles(tile, samples, tile_size(shape[0] * shape[1])))
 
 
 def draw_weights(
@@ -132,7 +132,7 @@ def draw_weights(
         return _statistics(forward(network, inputs.kernel, residual), inputs.across)
 
     fan_in = width if data is None else max(width, data.shape[1])
-    return _joined(in_tiles(tile, samples, tile_size(width * max(fan_in, P))))
+    return joined(in_tiles(tile, samples, tile_size(width * max(fan_in, P))))
 
 
 SAMPLERS: dict[str, Callable[..., Draws]] = {"kernel": draw_kernels, "weights": draw_weights}
@@ -146,5 +146,6 @@ def _statistics(layers: Iterator[Layer], across: bool) -> Draws:
     return Draws(*(np.stack(column, axis=1) for column in zip(*rows, strict=True)))
 
 
-def _joined(parts: list[Draws]) -> Draws:
+def joined(parts: list[Draws]) -> Draws:
+    """The draws of all parts, one after the other."""
     return Draws(*map(np.concatenate, zip(*parts, strict=True)))

@@ -1,0 +1,141 @@
+"""Solutions of Gram chains held against simulations, in sweeps and in files."""
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+from tests.grams.test_gram_simulation import K0, KINKED, WITH_BIASES, net
+
+PAIR = net(activation="tanh", depth=3, inner_weight_variance=1.5, outer_weight_variance=1.3)
+
+
+def drawn(network, kernel, samples, widths=(24, 48), **options):
+    return [
+        ft.simulate(network.replace(width=N), kernel, samples=n, seed=N, **options)
+        for N, n in zip(widths, samples, strict=True)
+    ]
+
+
+def by_name(comparison):
+    return {field.name: field for field in comparison.extrapolated}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "changes"),
+    [(1, {"normalization": None}), (2, {"normalization": "layer", "gated": True})],
+)
+def test_two_verdicts(inputs, changes, tmp_path):
+    network = net(depth=2, branch_scale=0.4, **changes)
+    solution = ft.solve(network, K0[inputs])
+    ensembles = drawn(network, K0[inputs], (3000, 3000), cross_inputs=inputs > 1)
+    comparison = ft.compare(solution, ensembles)
+    fields = by_name(comparison)
+    assert comparison.verdict == "agrees"
+    compared = {"residual_kernels", "kernels", "G11", "kernel_variance", "four_point"}
+    assert {*compared, "stream_covariance", "mean_shift", "kernel_shift"} <= fields.keys()
+    assert fields["stream_covariance"].index["layer_"].max() == 2
+    assert "Does it describe width 24?" in comparison.statement
+    comparison.save(tmp_path / "c.npz")
+    assert ft.load(tmp_path / "c.npz").statement == comparison.statement
+    # A wrong theory, which differs in the noise of the units alone.
+    other = ft.solve(network.replace(expansion=1.0), K0[inputs])
+    with pytest.raises(ValueError, match=r"expansion 1\.0 in the theory, 2\.0 in the simulation"):
+        ft.compare(other, ensembles)
+    for name in ("kernels", "G11", "mean_shift", "kernel_shift", "four_point", "stream_covariance"):
+        getattr(other, name)
+    vars(other)["network"] = network
+    assert by_name(ft.compare(other, ensembles))["G11"].verdicts.tolist().count("disagrees")
+
+
+def test_the_checked_example():
+    """tanh, L = 3, M = 2N, N = 24: V of l = 3 and the shift, by 30 000 networks with weights."""
+    for normalization, m, V in (
+        (None, (-0.48, -0.19, -0.44), (10.50, 5.88, 5.19)),
+        ("rms", (-0.06, -0.21, -0.08), None),
+        ("layer", (-2.01, -0.94, -1.53), None),
+    ):
+        network = PAIR.replace(normalization=normalization, epsilon=0.01, **WITH_BIASES)
+        e = ft.simulate(network, K0[2], samples=15_000, seed=6)
+        solution = ft.solve(network, K0[2])
+        upper = np.triu_indices(2)
+        shift = 24 * (e.kernel_mean - solution.kernels)[3][upper]
+        error = 24 * e.kernel_mean_error[3][upper]
+        # What was drawn then has errors of 0.09, 0.07 and 0.06.
+        assert np.all(np.abs(shift - m) < 4 * np.hypot(error, (0.09, 0.07, 0.06)))
+        assert np.all(np.abs(24 * solution.kernel_shift[3][upper] - shift) < 4 * error + 0.15)
+        if V is not None:
+            variance, error = (
+                24 * x[3][upper] for x in (e.kernel_variance, e.kernel_variance_error)
+            )
+            assert np.all(np.abs(variance - V) < 4 * np.hypot(error, error))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inputs", "depth", "changes"),
+    [
+        (1, 3, {"normalization": None, "activation": "tanh", "expansion": 0.5, **WITH_BIASES}),
+        (1, 2, {"normalization": None, "activation": KINKED, "skip_scale": 0.8}),
+        (1, 2, {"activation": "gelu", "epsilon": 0.1, "expansion": 4.0}),
+        (2, 2, {"normalization": "layer", "activation": "relu", "expansion": 4.0}),
+        (2, 1, {"activation": "tanh", "gated": True, "expansion": 4.0}),
+        (2, 1, {"norm_position": "post", "activation": "gelu", "epsilon": 0.1, **WITH_BIASES}),
+        (3, 1, {"normalization": None, "activation": "relu", **WITH_BIASES}),
+        (3, 1, {"normalization": "layer", "norm_position": "post", "activation": KINKED}),
+    ],
+)
+def test_the_order_1_over_N_to_two_per_cent(inputs, depth, changes):
+    network = net(depth=depth, branch_scale=0.5, **changes)
+    options = {"widths": (24, 96), "cross_inputs": inputs > 1}
+    ensembles = drawn(network, K0[inputs], (60_000, 200_000), **options)
+    comparison = ft.compare(ft.solve(network, K0[inputs]), ensembles)
+    fields = by_name(comparison)
+    # At 24 units 1/N² is as large as chance in some entries, which `remainder` says.
+    assert comparison.verdict != "disagrees", comparison.statement
+    for name in ("residual_kernels", "kernels", "G11", "stream_covariance"):
+        field = fields[name]
+        off = np.abs(field.simulation - field.theory) - field.remainder
+        seen = 3 * field.error + field.remainder < 0.02 * np.abs(field.theory)
+        assert seen.any(), (name, field.error / field.theory, field.remainder / field.theory)
+        assert np.all(off < np.where(seen, 3, 4) * field.error), (name, field.z)
+    for name in ("mean_shift", "kernel_shift"):
+        field = fields[name]
+        off = np.abs(field.simulation - field.theory) - field.remainder
+        assert np.all(off < 3 * field.error), (name, field.z)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inputs", "changes"),
+    [
+        (1, {"activation": "gelu", "expansion": 0.5}),
+        (1, {"normalization": None, "activation": "relu", "gated": True}),
+        (2, {"normalization": "layer", "norm_position": "post", "activation": "tanh"}),
+        (3, {"activation": KINKED, "epsilon": 0.1, "expansion": 4.0}),
+    ],
+)
+def test_the_order_1_over_N_by_explicit_weights(inputs, changes):
+    network = net(depth=2, branch_scale=0.5, **changes)
+    widths = (24, 48)
+    ensembles = drawn(network, K0[inputs], (10_000, 10_000), widths, method="weights")
+    comparison = ft.compare(ft.solve(network, K0[inputs]), ensembles)
+    assert comparison.verdict == "agrees", comparison.statement
+
+
+def test_sweeps_and_files(tmp_path):
+    grid = ft.sweep(
+        PAIR,
+        K0[2],
+        over={"branch_scale": [0.1, 0.5], "normalization": ["rms", None], "width": [24, 48]},
+        of=["kernels", "kernel_shift", "stream_covariance", "output_response"],
+    )
+    one = ft.solve(PAIR.replace(branch_scale=0.5, width=48), K0[2])
+    at = grid.sel(branch_scale=0.5, width=48, normalization="rms")
+    for name in ("kernels", "kernel_shift", "stream_covariance", "output_response"):
+        np.testing.assert_allclose(at[name].values, getattr(one, name), rtol=1e-12, err_msg=name)
+    with pytest.raises(ValueError, match=r"of must be one of .*, got 'log_kernels'"):
+        ft.sweep(PAIR, 1.0, over={"branch_scale": [0.1]}, of="log_kernels")
+    one.save(tmp_path / "s.npz")
+    loaded = ft.load(tmp_path / "s.npz")
+    assert loaded.network == one.network and type(loaded) is type(one)
+    np.testing.assert_array_equal(loaded.kernels, one.kernels)
