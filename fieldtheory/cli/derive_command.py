@@ -121,8 +121,16 @@ def derive(
     quantities = what.split(",")
     several = quantities if len(quantities) > 1 else what
     given: Any = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
-    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale, "notation": notation}
-    for name, value in (scales if family == "block" else given).items():
+    of_residual = {
+        "branch_scale": branch_scale,
+        "skip_scale": skip_scale,
+        "notation": notation,
+        "layers": None if layers == "generic" else layers,
+        "put_in": put_in or None,
+        "abbreviate": None if abbreviate else abbreviate,
+        "misprints": None if misprints else misprints,
+    }
+    for name, value in (of_residual if family == "block" else given).items():
         if value is not None:
             raise ValueError(f"{name} must be left out for --family {family}, got {value!r}")
     if family == "block":

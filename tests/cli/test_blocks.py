@@ -104,4 +104,6 @@ def test_sweep():
 def test_refusals(line, words):
     command, *options = line
     assert words in refusal(command, "--family", "block", "-L", 2, *options)
+    explicit = refusal("derive", "--family", "block", "--layers", "explicit")
+    assert "layers must be left out for --family block, got 'explicit'" in explicit
     assert "gated must be left out for --family residual" in refusal("derive", "--gated")
