@@ -297,19 +297,23 @@ def _within_layers(signals: Signals, f: np.ndarray, count: int) -> tuple[np.ndar
     """Correlators of layers with themselves and what is left out, both (L + 1, p, p)."""
     own, mean = WithinLayers.of(signals), means(signals)
     fourth, remainders = own.averages.copy(), np.zeros_like(own.averages)
-    for k, exact in enumerate(own.exact):
-        some = np.flatnonzero(~exact)
+    layers, which = np.nonzero(~own.exact)
+    parts = -(-len(layers) * f.shape[-1] // _TOGETHER)
+    for some in np.array_split(np.arange(len(layers)), max(1, parts)):
+        at = layers[some], which[some]
         if len(some):
-            parts = f[k], mean[k], k, own.four[:, some]
-            fourth[k, some], remainders[k, some] = _split(signals, *parts, count)
+            fourth[at], remainders[at] = _split(signals, f, mean, at[0], own.four[:, at[1]], count)
     values = fourth[:, own.which] - mean[:, :, None] * mean[:, None]
     return values, remainders[:, own.which]
 
 
 def _split(
-    signals: Signals, f: np.ndarray, mean: np.ndarray, k: int, four: np.ndarray, count: int
+    signals: Signals, f: np.ndarray, mean: np.ndarray, k: np.ndarray, four: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨φφφφ⟩ of inputs (4, m) by the two pairs that correlate least, and what is left out."""
+    """⟨φφφφ⟩ of inputs (4, m) of layers k (m,), by the two pairs that correlate least.
+
+    And what is left out.
+    """
     place = positions(len(signals.pairs[0]))
     splits = np.array(
         [[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS]
@@ -319,11 +323,11 @@ def _split(
     best, every = np.argmin(correlation, axis=0), np.arange(four.shape[1])
     rows, columns = splits[best, :, every].T
     X = np.moveaxis(X, 0, -1)[..., every, best]
-    mapped = applied(X, f[rows].T, count, _negligible(signals)).T
-    terms = mapped * f[columns]
+    mapped = applied(X, f[k, rows].T, count, _negligible(signals)).T
+    terms = mapped * f[k, columns]
     whole, third, last = (terms[:, some].sum(axis=1) for some in _quarters(count))
     tail = 2 * np.minimum(correlation[best, every], 1.0) ** (count / 4)
-    fourth = whole + third + last + mean[rows] * mean[columns]
+    fourth = whole + third + last + mean[k, rows] * mean[k, columns]
     return fourth, _left_out(third, last, tail, signals.smooth)
 
 

@@ -204,6 +204,7 @@ class Expansion:
         self.first, self.second = (members[self.pairs] for members in signals.pairs)
         self.R = signals.R[:, :, :, self.pairs]
         self._rules: dict[float, _Rule] = {}
+        self._matrices: dict[tuple[Function, float], np.ndarray] = {}
 
     @cached_property
     def observables(self) -> np.ndarray:
@@ -330,9 +331,13 @@ class Expansion:
         return rule.basis[: self.count + more] @ (function(sigma * rule.z) * rule.basis[0])
 
     def _matrix(self, function: Function, sigma: float, orders: int) -> np.ndarray:
-        """⟨h_k(z) f(σ z) h_i(z)⟩, shape (count, orders)."""
-        rule = self._rule(sigma, orders)
-        return (rule.basis[: self.count] * function(sigma * rule.z)) @ rule.basis[:orders].T
+        """⟨h_k(z) f(σ z) h_i(z)⟩, shape (count, orders), of the most orders asked for."""
+        matrix = self._matrices.get((function, float(sigma)))
+        if matrix is None or matrix.shape[1] < orders:
+            rule = self._rule(sigma, orders)
+            half = rule.basis[: self.count] * function(sigma * rule.z)
+            matrix = self._matrices[function, float(sigma)] = half @ rule.basis[:orders].T
+        return matrix[:, :orders]
 
 
 @lru_cache(maxsize=8)
