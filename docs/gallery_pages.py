@@ -31,7 +31,7 @@ drawn = {paper}.draw_{figure}(numbers)
 # %%
 # Numbers
 # -------
-# The paper: {says}
+# {says}
 #
 # Here:
 
@@ -98,7 +98,7 @@ def script(paper, figure, entries):
         question=f"**{entry['question']}**",
         panels=re.sub(r".* as a matplotlib Figure: |^(?=\()", "Panels: ", drawn),
         arguments=entry.get("arguments", ""),
-        says=entry["says"],
+        says=("" if entries["source"].startswith("No paper") else "The paper: ") + entry["says"],
         numbers=entry["numbers"].strip(),
         remarks="\n".join(f"# {line}".rstrip() for line in remarks),
     )
