@@ -67,9 +67,10 @@ HEADER = """
 Gallery
 =======
 
-Every printed figure of the five papers, and some that no paper prints: the question, a picture drawn
-with this package, its numbers, and what differs from the paper. Pictures on these pages have fewer networks and shorter
-training than the papers; the command at the end of each page draws the figure in full.
+Every printed figure of the five papers, and some that no paper prints: the question, a picture
+drawn with this package, its numbers, and what differs from the paper. Pictures on these pages have
+fewer networks and shorter training than the papers; the command at the end of each page draws the
+figure in full.
 
 """
 
