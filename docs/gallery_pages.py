@@ -31,7 +31,7 @@ drawn = {paper}.draw_{figure}(numbers)
 # %%
 # Numbers
 # -------
-# The paper: {says}
+# {says}
 #
 # Here:
 
@@ -67,9 +67,10 @@ HEADER = """
 Gallery
 =======
 
-Every printed figure of the five papers: the question, a picture drawn with this package, its
-numbers, and what differs from the paper. Pictures on these pages have fewer networks and shorter
-training than the papers; the command at the end of each page draws the figure in full.
+Every printed figure of the five papers, and some that no paper prints: the question, a picture
+drawn with this package, its numbers, and what differs from the paper. Pictures on these pages have
+fewer networks and shorter training than the papers; the command at the end of each page draws the
+figure in full.
 
 """
 
@@ -98,7 +99,7 @@ def script(paper, figure, entries):
         question=f"**{entry['question']}**",
         panels=re.sub(r".* as a matplotlib Figure: |^(?=\()", "Panels: ", drawn),
         arguments=entry.get("arguments", ""),
-        says=entry["says"],
+        says=("" if entries["source"].startswith("No paper") else "The paper: ") + entry["says"],
         numbers=entry["numbers"].strip(),
         remarks="\n".join(f"# {line}".rstrip() for line in remarks),
     )

@@ -33,6 +33,9 @@ _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
 # words are arguments of the former, besides progress.
 FIGURES = {
+    "blocks.depths": "",
+    "blocks.layers": "",
+    "blocks.width": _NETWORKS,
     "f23.fig1": "",
     "f23.fig2": f"{_NETWORKS} inputs",
     "f23.fig3": "",
@@ -114,7 +117,8 @@ def figures(
     f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
     ones in seconds; they need the extra torch. learning.scaling shows evidence, test error and
     learned kernels over the scaling of the residual branch, in a quarter of an hour.
-    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples.
+    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples;
+    blocks.* networks of blocks as transformers have them, with and without norms.
 
     Examples:
 

@@ -1,6 +1,7 @@
 """Printed figures of the papers, redrawn: one module per paper.
 
-Figures that no paper prints: `width` shows finite networks, `learning` what they learn.
+Figures that no paper prints: `width` shows finite networks, `learning` what they learn, `blocks`
+networks as transformers have them.
 
 For each figure a function such as ``fig3`` computes the plotted numbers and another, ``draw_fig3``,
 draws them as a matplotlib Figure, so that the numbers can be used without the picture; their method

@@ -204,7 +204,7 @@ CASES = {
     ],
     "posterior": [("--data two.csv", "labels must be given")],
     "figures": [
-        ("f25.fig99", "NAME must be one of f23."),
+        ("f25.fig99", "NAME must be one of blocks."),
         ("f25.fig99b", "f25.fig99b"),
         ("sr.z*", "a pattern of them such as sr.*, got 'sr.z*'"),
         ("f25.fig3 -o one.csv", "output must be a folder, got the file"),

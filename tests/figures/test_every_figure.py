@@ -16,6 +16,9 @@ from fieldtheory.plotting.curves import Curve
 
 SIMULATED = {"depth": 2, "samples": 20, "inputs": 2}
 SMALL = {
+    "blocks.depths": {"depths": (2, 4)},
+    "blocks.layers": {"depth": 3},
+    "blocks.width": {"depth": 2, "samples": 20},
     "f23.fig1": {"depth": 3, "points": 5},
     "f23.fig2": SIMULATED,
     "f23.fig3": {"depth": 3},
@@ -59,6 +62,9 @@ NOT_LINES = {
 }
 # A curve, and the value that it is.
 CURVES = {
+    ("blocks.depths", "d", "RMSNorm, rho = 1"): ("tangents", 0, 0),
+    ("blocks.layers", "c", "no norm, rho = 1/L"): ("shares", 1, 3),
+    ("blocks.width", "d", r"no norm, rho = 1/\sqrt{L}, N = 768"): ("correlations", 1, 1, 0),
     ("f23.fig1", "b", "phi"): ("activation",),
     ("f23.fig4", "a", "L = 3"): ("response", 1),
     ("f23.fig4", "b", "F23 (8)"): ("curve_printed",),
