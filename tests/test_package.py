@@ -41,6 +41,7 @@ ROOMS = (
     "literature",
     "data",
     "training",
+    "audits",
     "figures",
     "report",
     "front",
@@ -69,6 +70,7 @@ PUBLIC_MODULES = [
     *(
         f"fieldtheory.{room}"
         for room in (
+            "audits",
             "averages",
             "criticality",
             "data",

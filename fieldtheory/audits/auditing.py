@@ -1,0 +1,324 @@
+"""`audit`: the start of a model against how it was meant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.audits.intents import Rule, as_intent, score, target_of
+from fieldtheory.audits.signals import (
+    AuditedBlock,
+    checked_inputs,
+    random_inputs,
+    signals_of,
+)
+from fieldtheory.audits.tensors import LAWS, AuditedTensor, tensors_of
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.plotting.tables import table_html, table_text
+
+# Probability with which a correct model is called wrong, all of its tests together.
+FALSE_ALARM = 1e-3
+# Deviations that are listed in the text.
+_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A parameter that is not what it was meant to be.
+
+    Parameters
+    ----------
+    name : str
+    measured, meant : str
+    factor : float
+        Measured over meant deviation; NaN where that says nothing.
+    z : float
+        ±∞ where chance cannot do it.
+    """
+
+    name: str
+    measured: str
+    meant: str
+    factor: float
+    z: float
+
+
+@dataclass(frozen=True)
+class DepthLaw:
+    """The deviations σ_l of one role over the layers.
+
+    Parameters
+    ----------
+    role : str
+    layers : int
+    law : str
+        "constant", "1/√l", "varies" or "layer l is out of line".
+    deviation : float
+        Of the first layer.
+    name : str
+        The tensor that is out of line, if one is.
+    factor, z : float
+        Of that one over the median of the others.
+    """
+
+    role: str
+    layers: int
+    law: str
+    deviation: float
+    name: str = ""
+    factor: float = np.nan
+    z: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a model is at its start, and what of it is not as meant; returned by `audit`.
+
+    Parameters
+    ----------
+    tensors : tuple of AuditedTensor
+        All parameters and floating buffers.
+    depth_laws : tuple of DepthLaw
+        Roles with three layers or more.
+    blocks : tuple of AuditedBlock
+        The stream at every block; empty where the model has no list of like layers, or no inputs.
+    deviations : tuple of Deviation
+        What is beyond chance, the farthest first.
+    tests : int
+        How many tests there were.
+    probability : float
+        With which the most significant of them exceeds what it did, for a model that is as meant.
+    """
+
+    tensors: tuple[AuditedTensor, ...]
+    depth_laws: tuple[DepthLaw, ...]
+    blocks: tuple[AuditedBlock, ...]
+    deviations: tuple[Deviation, ...]
+    tests: int
+    probability: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing deviates."""
+        return not self.deviations
+
+    @property
+    def statement(self) -> str:
+        """The verdict in a sentence."""
+        count = len({row.place.role for row in self.tensors})
+        of = f"{len(self.tensors)} tensors in {count} roles, {self.tests} tests"
+        if self.ok:
+            return f"Nothing deviates: {of}, p = {self.probability:.2g} for all together."
+        first = self.deviations[0]
+        factor = "" if np.isnan(first.factor) else f", {first.factor:.3g} times that"
+        return (
+            f"{len(self.deviations)} of {of} deviate. First {first.name}: {first.measured} and not "
+            f"{first.meant}{factor} (z = {first.z:.3g})."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict for every tensor."""
+        return [
+            {
+                "name": row.place.name,
+                "kind": row.place.kind,
+                "shape": "×".join(map(str, row.shape)),
+                "law": row.law,
+                "deviation": row.deviation,
+                "error": row.error * row.deviation,
+                "weight_variance": row.weight_variance,
+            }
+            for row in self.tensors
+        ]
+
+    def to_dataframe(self) -> Any:
+        """The tensors as a DataFrame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def _tables(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        deviations = [vars(row) for row in self.deviations[:_LISTED]]
+        laws = [
+            {"role": row.role, "layers": row.layers, "law": row.law, "deviation": row.deviation}
+            for row in self.depth_laws
+        ]
+        blocks = [vars(row) for row in self.blocks]
+        tables = [("deviations", deviations), ("roles over the depth", laws), ("signals", blocks)]
+        return [(title, rows) for title, rows in tables if rows]
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            [self.statement, *(table_text(rows, title) for title, rows in self._tables())]
+        )
+
+    def to_html(self) -> str:
+        """The verdict and the tables, all tensors among them."""
+        tables = [*self._tables(), ("tensors", self.rows())]
+        parts = [table_html(rows, title) for title, rows in tables]
+        return f"<p>{self.statement}</p>" + "".join(parts)
+
+    _repr_html_ = to_html
+
+    def plot(self) -> Any:
+        """Deviations of the roles over the layers, and the stream; needs matplotlib."""
+        from fieldtheory.plotting.audits import draw_audit
+
+        return draw_audit(self)
+
+
+@named_arguments
+def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
+    """Compare the weights and signals of a torch model with how it was meant to start.
+
+    Every tensor has a law and a deviation √⟨w²⟩ with an error from its kurtosis: its square has a
+    χ² law of 2n/(kurtosis − 1) degrees of freedom for n independent entries. What an intent says of
+    it is tested, all tests together to a probability of 0.001 that a correct model is called wrong.
+    Without an intent each role is compared with itself over the layers, and what no initialisation
+    gives is named: NaN, infinities, memory that nobody wrote, repeated rows.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        With its weights; nothing in it changes.
+    inputs : tensor, tuple of tensors or array_like, optional
+        Arguments of a forward pass; drawn at random if left out, where the first layer says what
+        they are (embeddings, images, vectors).
+    intent : str, mapping or callable, optional
+        A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as "*.c_proj.weight" to
+        a deviation, a law ("zeros", "normal", ...), both as a tuple, or a function of a `Place`;
+        or such a function of all parameters, None for what is not tested.
+
+    Returns
+    -------
+    Audit
+        ``ok``, ``deviations``, ``print``, ``to_dataframe()``, ``plot()``, ``to_html()``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``model`` is no module, is quantised or has weights on the meta device; if an intent is
+        not known or concerns no parameter.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
+    >>> print(audit(model, intent="torch").statement)
+    Nothing deviates: 8 tensors in 2 roles, 8 tests, p = ...
+    >>> torch.nn.init.zeros_(model[2].weight).shape
+    torch.Size([64, 64])
+    >>> print(audit(model).statement)
+    1 of 8 tensors in 2 roles, ... tests deviate. First 2.weight: ...
+    """
+    rule, tensors = as_intent(intent), tensors_of(model)
+    deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
+    if rule is not None and not scores:
+        raise ValueError(f"intent must concern parameters of the model, got none for {intent!r}")
+    for row in tensors:
+        if row.law.startswith("not initialised"):
+            deviations.append(Deviation(row.place.name, row.law, "numbers", np.nan, np.inf))
+    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
+    laws = _depth_laws([row for row in tensors if row.place.name not in meant])
+    scores += [law.z for law in laws]
+    deviations += [
+        Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
+        for law in laws
+    ]
+    inputs = checked_inputs(inputs)
+    if inputs is None:
+        inputs = random_inputs(model)
+    blocks = [] if inputs is None else signals_of(model, inputs)
+    tests = max(len(scores), 1)
+    least = _probability(np.abs([0.0, *scores]).max(), tests)
+    beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
+    beyond.sort(key=lambda row: -abs(row.z))
+    return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
+
+
+def _probability(z: float, tests: int) -> float:
+    """Probability that the largest of so many |z| exceeds one."""
+    from scipy.special import ndtr
+
+    return float(-np.expm1(tests * np.log1p(-min(2 * ndtr(-z), 1 - 1e-16))))
+
+
+def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation], list[float]]:
+    deviations, scores = [], []
+    for row in tensors:
+        target = target_of(rule, row.place)
+        if target is None or row.law.startswith("not initialised"):
+            continue
+        z = _of_law(row, target.law)
+        if target.deviation is not None:
+            of_size = score(row.deviation, target.deviation, row.freedom)
+            z = of_size if abs(of_size) >= z else z
+        scores.append(z)
+        factor = row.deviation / target.deviation if target.deviation else np.nan
+        meant = " ".join(filter(None, (target.law, _number(target.deviation))))
+        measured = f"{row.law} {_number(row.deviation)}"
+        deviations.append(Deviation(row.place.name, measured, meant, factor, z))
+    return deviations, scores
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _of_law(row: AuditedTensor, law: str | None) -> float:
+    """0 where a tensor has the law, ∞ where chance cannot give it another."""
+    if law is None or row.law == law or row.law == "few":
+        return 0.0
+    if law == "constant" and row.law in ("zeros", "ones"):
+        return 0.0
+    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= 1000 else 0.0
+
+
+def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
+    """σ over the layers of every role that has three and more."""
+    by_role = defaultdict(list)
+    for row in tensors:
+        if row.place.layer is not None and not np.isnan(row.deviation):
+            by_role[row.place.role].append(row)
+    return [_depth_law(role, rows) for role, rows in by_role.items() if len(rows) > 2]
+
+
+def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
+    sizes = np.array([row.deviation for row in rows])
+    first = DepthLaw(role, len(rows), "constant", float(sizes[0]))
+    middle = float(np.median(sizes))
+    if middle == 0 or np.isinf([row.freedom for row in rows]).any():
+        # Constants are alike, or one of them is not.
+        odd = [i for i, size in enumerate(sizes) if not np.isclose(size, middle, rtol=1e-6)]
+        if len(odd) != 1:
+            return first if not odd else replace(first, law="varies")
+        return _outlier(
+            first, rows[odd[0]], float(sizes[odd[0]]) / middle if middle else np.inf, np.inf
+        )
+    errors = np.array([row.error for row in rows])
+    layers = np.array([row.place.layer for row in rows], dtype=float)
+    for law, shape in (("constant", np.zeros(len(rows))), ("1/√l", -np.log(layers) / 2)):
+        z = _from_mean(np.log(sizes) - shape, errors)
+        if _probability(np.abs(z).max(), len(z)) > FALSE_ALARM:
+            return replace(first, law=law)
+    residual = np.abs(np.log(sizes / middle))
+    odd = int(residual.argmax())
+    others = np.arange(len(rows)) != odd
+    z = _from_mean(np.log(sizes[others]), errors[others])
+    if _probability(np.abs(z).max(), len(z)) <= FALSE_ALARM:
+        return replace(first, law="varies")
+    mean = float(np.exp(np.average(np.log(sizes[others]), weights=errors[others] ** -2)))
+    return _outlier(first, rows[odd], sizes[odd] / mean, score(sizes[odd], mean, rows[odd].freedom))
+
+
+def _from_mean(x: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    return (x - np.average(x, weights=errors**-2)) / errors
+
+
+def _outlier(law: DepthLaw, row: AuditedTensor, factor: float, z: float) -> DepthLaw:
+    text = f"layer {row.place.layer} is out of line"
+    return replace(law, law=text, name=row.place.name, factor=float(factor), z=float(z))
