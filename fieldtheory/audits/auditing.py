@@ -234,7 +234,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
         inputs = random_inputs(model)
     blocks = [] if inputs is None else signals_of(model, inputs)
     tests = max(len(scores), 1)
-    least = _probability(np.abs([0.0, *scores]).max(), tests)
+    least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
     beyond.sort(key=lambda row: -abs(row.z))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
@@ -289,34 +289,32 @@ def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
 
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
     sizes = np.array([row.deviation for row in rows])
-    first = DepthLaw(role, len(rows), "constant", float(sizes[0]))
-    middle = float(np.median(sizes))
+    first, middle = DepthLaw(role, len(rows), "constant", float(sizes[0])), float(np.median(sizes))
     if middle == 0 or np.isinf([row.freedom for row in rows]).any():
         # Constants are alike, or one of them is not.
-        odd = [i for i, size in enumerate(sizes) if not np.isclose(size, middle, rtol=1e-6)]
-        if len(odd) != 1:
-            return first if not odd else replace(first, law="varies")
-        return _outlier(
-            first, rows[odd[0]], float(sizes[odd[0]]) / middle if middle else np.inf, np.inf
-        )
-    errors = np.array([row.error for row in rows])
+        unlike = np.flatnonzero(~np.isclose(sizes, middle, rtol=1e-6))
+        if len(unlike) != 1:
+            return first if not len(unlike) else replace(first, law="varies")
+        at = int(unlike[0])
+        return _outlier(first, rows[at], sizes[at] / middle if middle else np.inf, np.inf)
+    logs, errors = np.log(sizes), np.array([row.error for row in rows])
     layers = np.array([row.place.layer for row in rows], dtype=float)
-    for law, shape in (("constant", np.zeros(len(rows))), ("1/√l", -np.log(layers) / 2)):
-        z = _from_mean(np.log(sizes) - shape, errors)
-        if _probability(np.abs(z).max(), len(z)) > FALSE_ALARM:
+    for law, shape in (("constant", 0.0 * layers), ("1/√l", -np.log(layers) / 2)):
+        if _are_alike(logs - shape, errors):
             return replace(first, law=law)
-    residual = np.abs(np.log(sizes / middle))
-    odd = int(residual.argmax())
-    others = np.arange(len(rows)) != odd
-    z = _from_mean(np.log(sizes[others]), errors[others])
-    if _probability(np.abs(z).max(), len(z)) <= FALSE_ALARM:
+    at = int(np.abs(np.log(sizes / middle)).argmax())
+    others = np.arange(len(rows)) != at
+    if not _are_alike(logs[others], errors[others]):
         return replace(first, law="varies")
-    mean = float(np.exp(np.average(np.log(sizes[others]), weights=errors[others] ** -2)))
-    return _outlier(first, rows[odd], sizes[odd] / mean, score(sizes[odd], mean, rows[odd].freedom))
+    mean = float(np.exp(np.average(logs[others], weights=errors[others] ** -2)))
+    z = score(float(sizes[at]), mean, rows[at].freedom)
+    return _outlier(first, rows[at], sizes[at] / mean, z)
 
 
-def _from_mean(x: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    return (x - np.average(x, weights=errors**-2)) / errors
+def _are_alike(x: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether numbers with errors are one number."""
+    z = (x - np.average(x, weights=errors**-2)) / errors
+    return _probability(float(np.abs(z).max()), len(z)) > FALSE_ALARM
 
 
 def _outlier(law: DepthLaw, row: AuditedTensor, factor: float, z: float) -> DepthLaw:

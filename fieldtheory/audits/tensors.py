@@ -194,7 +194,9 @@ def _fault(x: np.ndarray) -> str:
     if x.ndim > 1 and x[0].size >= _FEW and len(x) > 1:
         rows = x.reshape(len(x), -1)
         rows = rows[np.ptp(rows, axis=1) > 0]
-        repeated = len(rows) - len(np.unique(rows, axis=0))
+        # Rows that are the same have the same product with a random vector.
+        products = rows @ np.random.default_rng(0).standard_normal(rows.shape[1])
+        repeated = len(rows) - len(np.unique(products))
         if repeated:
             return f"{repeated} rows are repeated"
     return ""
