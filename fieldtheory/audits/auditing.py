@@ -21,8 +21,10 @@ from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
-# Deviations that are listed in the text.
+# Roles with deviations that are listed in the text.
 _LISTED = 12
+# Columns that only tensors have that deviate.
+_BEYOND = "meant", "factor", "z"
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,12 @@ class Audit:
         factor = "" if np.isnan(first.factor) else f", {first.factor:.3g} times that"
         return (
             f"{len(self.deviations)} of {of} deviate. First {first.name}: {first.measured} and not "
-            f"{first.meant}{factor} (z = {first.z:.3g})."
+            f"{first.meant}{factor} (z = {first.z:.4g})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for every tensor."""
+        """A dict for every tensor; meant, factor and z are None where nothing deviates."""
+        beyond = {row.name: row for row in self.deviations}
         return [
             {
                 "name": row.place.name,
@@ -130,6 +133,7 @@ class Audit:
                 "deviation": row.deviation,
                 "error": row.error * row.deviation,
                 "weight_variance": row.weight_variance,
+                **{n: getattr(beyond.get(row.place.name), n, None) for n in _BEYOND},
             }
             for row in self.tensors
         ]
@@ -141,12 +145,22 @@ class Audit:
         return pandas.DataFrame(self.rows())
 
     def _tables(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        deviations = [vars(row) for row in self.deviations[:_LISTED]]
-        laws = [
-            {"role": row.role, "layers": row.layers, "law": row.law, "deviation": row.deviation}
-            for row in self.depth_laws
+        roles = {row.place.name: row.place.role for row in self.tensors}
+        groups = defaultdict(list)
+        for row in self.deviations:
+            groups[roles[row.name]].append(row)
+        deviations = [
+            {"tensor": role if len(rows) > 1 else rows[0].name, "number": len(rows)}
+            | {n: _rounded(value) for n, value in vars(rows[0]).items() if n != "name"}
+            for role, rows in [*groups.items()][:_LISTED]
         ]
-        blocks = [vars(row) for row in self.blocks]
+        columns = "role", "layers", "law", "deviation"
+        laws = [{n: _rounded(getattr(row, n)) for n in columns} for row in self.depth_laws]
+        # What is before a block is behind the last one.
+        blocks = [
+            {n: _rounded(value) for n, value in vars(row).items() if n != "before"}
+            for row in self.blocks
+        ]
         tables = [("deviations", deviations), ("roles over the depth", laws), ("signals", blocks)]
         return [(title, rows) for title, rows in tables if rows]
 
@@ -154,6 +168,9 @@ class Audit:
         return "\n\n".join(
             [self.statement, *(table_text(rows, title) for title, rows in self._tables())]
         )
+
+    def __repr__(self) -> str:
+        return f"Audit({self.statement})"
 
     def to_html(self) -> str:
         """The verdict and the tables, all tensors among them."""
@@ -226,8 +243,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     laws = _depth_laws([row for row in tensors if row.place.name not in meant])
     scores += [law.z for law in laws]
     deviations += [
-        Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
-        for law in laws
+        Deviation(law.name, "out of line", "as the other layers", law.factor, law.z) for law in laws
     ]
     inputs = checked_inputs(inputs)
     if inputs is None:
@@ -259,10 +275,17 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
             z = of_size if abs(of_size) >= z else z
         scores.append(z)
         factor = row.deviation / target.deviation if target.deviation else np.nan
-        meant = " ".join(filter(None, (target.law, _number(target.deviation))))
-        measured = f"{row.law} {_number(row.deviation)}"
+        # The law is said where it is another one.
+        law = target.law if target.law != row.law else None
+        meant = " ".join(filter(None, (law, _number(target.deviation))))
+        measured = " ".join(filter(None, (law and row.law, _number(row.deviation))))
         deviations.append(Deviation(row.place.name, measured, meant, factor, z))
     return deviations, scores
+
+
+def _rounded(value: Any) -> Any:
+    """Four digits of a number, so that tables fit 80 columns."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _number(value: float | None) -> str:
