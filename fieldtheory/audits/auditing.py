@@ -93,6 +93,13 @@ class Audit:
         How many tests there were.
     probability : float
         With which the most significant of them exceeds what it did, for a model that is as meant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> result = audit(torch.nn.Linear(64, 64), intent={"weight": "orthogonal"})
+    >>> result.ok, result.deviations[0].measured
+    (False, 'uniform 0.07...')
     """
 
     tensors: tuple[AuditedTensor, ...]
@@ -148,7 +155,7 @@ class Audit:
         roles = {row.place.name: row.place.role for row in self.tensors}
         groups = defaultdict(list)
         for row in self.deviations:
-            groups[roles[row.name]].append(row)
+            groups[roles.get(row.name, row.name)].append(row)
         deviations = [
             {"tensor": role if len(rows) > 1 else rows[0].name, "number": len(rows)}
             | {n: _rounded(value) for n, value in vars(rows[0]).items() if n != "name"}
@@ -313,9 +320,12 @@ def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
     sizes = np.array([row.deviation for row in rows])
     first, middle = DepthLaw(role, len(rows), "constant", float(sizes[0])), float(np.median(sizes))
-    if middle == 0 or np.isinf([row.freedom for row in rows]).any():
-        # Constants are alike, or one of them is not.
-        unlike = np.flatnonzero(~np.isclose(sizes, middle, rtol=1e-6))
+    fixed = np.isinf([row.freedom for row in rows])
+    if fixed.any():
+        # Constants are alike, or one of them is not; or it is one among random tensors.
+        unlike = np.flatnonzero(
+            ~np.isclose(sizes, middle, rtol=1e-6) if 2 * fixed.sum() > len(rows) else fixed
+        )
         if len(unlike) != 1:
             return first if not len(unlike) else replace(first, law="varies")
         at = int(unlike[0])
