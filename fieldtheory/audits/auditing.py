@@ -21,7 +21,7 @@ from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
-# Roles with deviations that are listed in the text.
+# Deviations that are listed in the text; of more than these, roles.
 _LISTED = 12
 # Columns that only tensors have that deviate.
 _BEYOND = "meant", "factor", "z"
@@ -155,11 +155,14 @@ class Audit:
         roles = {row.place.name: row.place.role for row in self.tensors}
         groups = defaultdict(list)
         for row in self.deviations:
-            groups[roles.get(row.name, row.name)].append(row)
+            many = len(self.deviations) > _LISTED
+            key = roles.get(row.name, row.name) if many else row.name, np.isinf(row.z)
+            groups[key].append(row)
+        # Of several the farthest.
         deviations = [
             {"tensor": role if len(rows) > 1 else rows[0].name, "number": len(rows)}
             | {n: _rounded(value) for n, value in vars(rows[0]).items() if n != "name"}
-            for role, rows in [*groups.items()][:_LISTED]
+            for (role, _), rows in [*groups.items()][:_LISTED]
         ]
         columns = "role", "layers", "law", "deviation"
         laws = [{n: _rounded(getattr(row, n)) for n in columns} for row in self.depth_laws]

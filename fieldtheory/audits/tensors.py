@@ -233,7 +233,7 @@ def _is_orthogonal(x: np.ndarray) -> bool:
 
 def tensors_of(model: Any) -> list[AuditedTensor]:
     """All of a model."""
-    if not validation.is_torch_module(model):
+    if isinstance(model, type) or not validation.is_torch_module(model):
         raise TypeError(f"model must be a torch.nn.Module, got {validation.excerpt(model)}")
     rows = []
     for place, tensor in places(model):
