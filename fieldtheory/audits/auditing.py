@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.audits.intents import Rule, as_intent, score, target_of
+from fieldtheory.audits.intents import Rule, as_intent, measured_network, score, target_of
 from fieldtheory.audits.signals import (
     AuditedBlock,
     checked_inputs,
+    predicted,
     random_inputs,
     signals_of,
 )
 from fieldtheory.audits.tensors import LAWS, AuditedTensor, tensors_of
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.plotting.tables import table_html, table_text
 
@@ -146,8 +148,22 @@ class Audit:
             {"role": row.role, "layers": row.layers, "law": row.law, "deviation": row.deviation}
             for row in self.depth_laws
         ]
-        blocks = [vars(row) for row in self.blocks]
+        names = "name", "behind", "share", "linear", "correlation", "gradient"
+        blocks = [{name: getattr(row, name) for name in names} for row in self.blocks]
+        predictions = [
+            {
+                "block": row.name,
+                "⟨h²⟩": row.first[1],
+                "predicted": row.predicted,
+                "±": row.predicted_error,
+                "z": row.z,
+                "by weights": row.explained,
+            }
+            for row in self.blocks
+            if row.predicted is not None
+        ]
         tables = [("deviations", deviations), ("roles over the depth", laws), ("signals", blocks)]
+        tables.append(("first input behind every block, theory of the intent", predictions))
         return [(title, rows) for title, rows in tables if rows]
 
     def __str__(self) -> str:
@@ -187,10 +203,12 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     inputs : tensor, tuple of tensors or array_like, optional
         Arguments of a forward pass; drawn at random if left out, where the first layer says what
         they are (embeddings, images, vectors).
-    intent : str, mapping or callable, optional
+    intent : str, mapping, callable or BlockNetwork, optional
         A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as "*.c_proj.weight" to
         a deviation, a law ("zeros", "normal", ...), both as a tuple, or a function of a `Place`;
-        or such a function of all parameters, None for what is not tested.
+        or such a function of all parameters, None for what is not tested. Or a `BlockNetwork`: its
+        matrices, and the mean square of the stream behind every block with ± over networks of its
+        width, for a model that is nothing but such blocks.
 
     Returns
     -------
@@ -233,6 +251,10 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     if inputs is None:
         inputs = random_inputs(model)
     blocks = [] if inputs is None else signals_of(model, inputs)
+    if isinstance(intent, GramNetwork) and blocks:
+        blocks = predicted(blocks, intent, measured_network(intent, tensors))
+        scores += [row.z for row in blocks]
+        deviations += [_of_signal(row) for row in blocks]
     tests = max(len(scores), 1)
     least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
@@ -263,6 +285,12 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
         measured = f"{row.law} {_number(row.deviation)}"
         deviations.append(Deviation(row.place.name, measured, meant, factor, z))
     return deviations, scores
+
+
+def _of_signal(row: AuditedBlock) -> Deviation:
+    meant = f"{row.predicted:.4g} ± {row.predicted_error:.2g}"
+    factor = row.first[1] / row.predicted if row.predicted else np.nan
+    return Deviation(f"behind block {row.name}", f"⟨h²⟩ {row.first[1]:.4g}", meant, factor, row.z)
 
 
 def _number(value: float | None) -> str:
