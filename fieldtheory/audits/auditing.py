@@ -138,7 +138,7 @@ class Audit:
 
     def to_dataframe(self) -> Any:
         """The tensors as a DataFrame; needs pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(self.rows())
 
