@@ -21,6 +21,8 @@ from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
+# Entries that tell uniform, normal and truncated laws from each other without doubt.
+_SURE = 20_000
 # Deviations that are listed in the text.
 _LISTED = 12
 
@@ -217,27 +219,44 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     """
     rule, tensors = as_intent(intent), tensors_of(model)
     deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
-    if rule is not None and not scores:
+    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
+    if rule is not None and not meant:
         raise ValueError(f"intent must concern parameters of the model, got none for {intent!r}")
     for row in tensors:
         if row.law.startswith("not initialised"):
             deviations.append(Deviation(row.place.name, row.law, "numbers", np.nan, np.inf))
-    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
     laws = _depth_laws([row for row in tensors if row.place.name not in meant])
     scores += [law.z for law in laws]
     deviations += [
         Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
         for law in laws
     ]
-    inputs = checked_inputs(inputs)
-    if inputs is None:
-        inputs = random_inputs(model)
-    blocks = [] if inputs is None else signals_of(model, inputs)
-    tests = max(len(scores), 1)
+    tests = max(len(scores) + sum(law.layers - 1 for law in laws), 1)
     least = _probability(np.abs([0.0, *scores]).max(), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
-    beyond.sort(key=lambda row: -abs(row.z))
+    beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
+    blocks = _signals(model, checked_inputs(inputs))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
+
+
+def _ratio(factor: float) -> float:
+    """Size of the logarithm of a factor, 0 where it says nothing."""
+    if np.isnan(factor):
+        return 0.0
+    return float(abs(np.log(factor))) if factor else np.inf
+
+
+def _signals(model: Any, inputs: Any) -> list[AuditedBlock]:
+    """Signals of the blocks; none where inputs are drawn and the model takes others."""
+    if inputs is not None:
+        return signals_of(model, inputs)
+    inputs = random_inputs(model)
+    if inputs is None:
+        return []
+    try:
+        return signals_of(model, inputs)
+    except Exception:
+        return []
 
 
 def _probability(z: float, tests: int) -> float:
@@ -255,7 +274,7 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
             continue
         z = _of_law(row, target.law)
         if target.deviation is not None:
-            of_size = score(row.deviation, target.deviation, row.freedom)
+            of_size = score(row.deviation, target.deviation, row.freedom, row.rounding)
             z = of_size if abs(of_size) >= z else z
         scores.append(z)
         factor = row.deviation / target.deviation if target.deviation else np.nan
@@ -275,16 +294,20 @@ def _of_law(row: AuditedTensor, law: str | None) -> float:
         return 0.0
     if law == "constant" and row.law in ("zeros", "ones"):
         return 0.0
-    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= 1000 else 0.0
+    if law == "truncated normal" and row.law == "normal":
+        # A law that is cut far out.
+        return 0.0
+    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= _SURE else 0.0
 
 
 def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
-    """σ over the layers of every role that has three and more."""
+    """σ over the layers of every role that has three and more of one kind and shape."""
     by_role = defaultdict(list)
     for row in tensors:
-        if row.place.layer is not None and not np.isnan(row.deviation):
-            by_role[row.place.role].append(row)
-    return [_depth_law(role, rows) for role, rows in by_role.items() if len(rows) > 2]
+        place = row.place
+        if place.layer is not None and not np.isnan(row.deviation):
+            by_role[place.role, place.kind, row.shape, place.fan_in].append(row)
+    return [_depth_law(key[0], rows) for key, rows in by_role.items() if len(rows) > 2]
 
 
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
@@ -299,24 +322,36 @@ def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
         return _outlier(
             first, rows[odd[0]], float(sizes[odd[0]]) / middle if middle else np.inf, np.inf
         )
-    errors = np.array([row.error for row in rows])
     layers = np.array([row.place.layer for row in rows], dtype=float)
-    for law, shape in (("constant", np.zeros(len(rows))), ("1/√l", -np.log(layers) / 2)):
-        z = _from_mean(np.log(sizes) - shape, errors)
-        if _probability(np.abs(z).max(), len(z)) > FALSE_ALARM:
+    shapes = {"constant": np.ones(len(rows)), "1/√l": layers**-0.5}
+    for law, shape in shapes.items():
+        if _follow(sizes / shape, rows):
             return replace(first, law=law)
-    residual = np.abs(np.log(sizes / middle))
-    odd = int(residual.argmax())
-    others = np.arange(len(rows)) != odd
-    z = _from_mean(np.log(sizes[others]), errors[others])
-    if _probability(np.abs(z).max(), len(z)) <= FALSE_ALARM:
-        return replace(first, law="varies")
-    mean = float(np.exp(np.average(np.log(sizes[others]), weights=errors[others] ** -2)))
-    return _outlier(first, rows[odd], sizes[odd] / mean, score(sizes[odd], mean, rows[odd].freedom))
+    for shape in shapes.values():
+        ratios = sizes / shape
+        odd = int(np.abs(np.log(ratios / np.median(ratios))).argmax())
+        others = [i for i in range(len(rows)) if i != odd]
+        if _follow(ratios[others], [rows[i] for i in others]):
+            mean = _mean(ratios[others], [rows[i] for i in others])
+            row = rows[odd]
+            z = score(ratios[odd], mean, row.freedom, row.rounding)
+            return _outlier(first, row, ratios[odd] / mean, z)
+    return replace(first, law="varies")
 
 
-def _from_mean(x: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    return (x - np.average(x, weights=errors**-2)) / errors
+def _mean(ratios: np.ndarray, rows: list[AuditedTensor]) -> float:
+    """Root of the mean of squares, with their degrees of freedom as weights."""
+    freedoms = [row.freedom for row in rows]
+    return float(np.average(ratios**2, weights=freedoms) ** 0.5)
+
+
+def _follow(ratios: np.ndarray, rows: list[AuditedTensor]) -> bool:
+    """Whether chance gives the distances of sizes from their mean."""
+    mean = _mean(ratios, rows)
+    scores = [
+        score(x, mean, row.freedom, row.rounding) for x, row in zip(ratios, rows, strict=True)
+    ]
+    return _probability(np.abs(scores).max(), len(scores)) > FALSE_ALARM
 
 
 def _outlier(law: DepthLaw, row: AuditedTensor, factor: float, z: float) -> DepthLaw:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +100,9 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
 
     modes = [(module, module.training) for module in model.modules()]
     frozen = [(p, p.requires_grad) for p in model.parameters()]
-    buffers = [(b, b.clone()) for b in model.buffers()]
+    tensors = [(t, t.clone()) for t in model.buffers()]
+    registered = [(module._buffers, dict(module._buffers)) for module in model.modules()]
+    numbers = np.random.get_state()
     hooks: list[Any] = []
     try:
         with torch.random.fork_rng(), torch.enable_grad():
@@ -113,9 +115,13 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
             module.training = training
         for parameter, required in frozen:
             parameter.requires_grad_(required)
+        for buffers, before in registered:
+            buffers.clear()
+            buffers.update(before)
         with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
+            for tensor, value in tensors:
+                tensor.copy_(value)
+        np.random.set_state(numbers)
 
 
 def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:
@@ -172,7 +178,9 @@ def _tensor(value: Any) -> Any:
 
     if isinstance(value, torch.Tensor):
         return value if value.is_floating_point() else None
-    if hasattr(value, "values") and callable(value.values):
+    if is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in fields(value))
+    elif hasattr(value, "values") and callable(value.values):
         value = tuple(value.values())
     if isinstance(value, tuple | list):
         return next((t for each in value if (t := _tensor(each)) is not None), None)
