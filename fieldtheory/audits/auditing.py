@@ -232,7 +232,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
         for law in laws
     ]
     tests = max(len(scores) + sum(law.layers - 1 for law in laws), 1)
-    least = _probability(np.abs([0.0, *scores]).max(), tests)
+    least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
     beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
     blocks = _signals(model, checked_inputs(inputs))
@@ -312,46 +312,44 @@ def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
 
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
     sizes = np.array([row.deviation for row in rows])
-    first = DepthLaw(role, len(rows), "constant", float(sizes[0]))
-    middle = float(np.median(sizes))
-    if middle == 0 or np.isinf([row.freedom for row in rows]).any():
-        # Constants are alike, or one of them is not.
-        odd = [i for i, size in enumerate(sizes) if not np.isclose(size, middle, rtol=1e-6)]
-        if len(odd) != 1:
-            return first if not odd else replace(first, law="varies")
-        return _outlier(
-            first, rows[odd[0]], float(sizes[odd[0]]) / middle if middle else np.inf, np.inf
+    first, middle = DepthLaw(role, len(rows), "constant", float(sizes[0])), float(np.median(sizes))
+    fixed = np.isinf([row.freedom for row in rows])
+    if fixed.any():
+        # Constants are alike, or one of them is not, or one is among random ones.
+        unlike = np.flatnonzero(
+            fixed if fixed.sum() == 1 else ~np.isclose(sizes, middle, rtol=1e-6)
         )
+        if len(unlike) != 1:
+            return first if not len(unlike) else replace(first, law="varies")
+        at = int(unlike[0])
+        return _outlier(first, rows[at], sizes[at] / middle if middle else np.inf, np.inf)
     layers = np.array([row.place.layer for row in rows], dtype=float)
-    shapes = {"constant": np.ones(len(rows)), "1/√l": layers**-0.5}
-    for law, shape in shapes.items():
-        if _follow(sizes / shape, rows):
+    ratios_of = {"constant": sizes, "1/√l": sizes * layers**0.5}
+    for law, ratios in ratios_of.items():
+        if _are_alike(_distances(ratios, rows)[1]):
             return replace(first, law=law)
-    for shape in shapes.values():
-        ratios = sizes / shape
-        odd = int(np.abs(np.log(ratios / np.median(ratios))).argmax())
-        others = [i for i in range(len(rows)) if i != odd]
-        if _follow(ratios[others], [rows[i] for i in others]):
-            mean = _mean(ratios[others], [rows[i] for i in others])
-            row = rows[odd]
-            z = score(ratios[odd], mean, row.freedom, row.rounding)
-            return _outlier(first, row, ratios[odd] / mean, z)
+    for ratios in ratios_of.values():
+        at = int(np.abs(np.log(ratios / np.median(ratios))).argmax())
+        mean, z = _distances(ratios, rows, at)
+        if _are_alike(np.delete(z, at)):
+            return _outlier(first, rows[at], ratios[at] / mean, z[at])
     return replace(first, law="varies")
 
 
-def _mean(ratios: np.ndarray, rows: list[AuditedTensor]) -> float:
-    """Root of the mean of squares, with their degrees of freedom as weights."""
-    freedoms = [row.freedom for row in rows]
-    return float(np.average(ratios**2, weights=freedoms) ** 0.5)
+def _distances(
+    ratios: np.ndarray, rows: list[AuditedTensor], without: int | None = None
+) -> tuple[float, np.ndarray]:
+    """The mean of sizes, all but one of them, and z of each."""
+    weights = np.array([row.freedom for row in rows])
+    if without is not None:
+        weights[without] = 0.0
+    mean = float(np.average(ratios**2, weights=weights) ** 0.5)
+    pairs = zip(ratios.tolist(), rows, strict=True)
+    return mean, np.array([score(x, mean, row.freedom, row.rounding) for x, row in pairs])
 
 
-def _follow(ratios: np.ndarray, rows: list[AuditedTensor]) -> bool:
-    """Whether chance gives the distances of sizes from their mean."""
-    mean = _mean(ratios, rows)
-    scores = [
-        score(x, mean, row.freedom, row.rounding) for x, row in zip(ratios, rows, strict=True)
-    ]
-    return _probability(np.abs(scores).max(), len(scores)) > FALSE_ALARM
+def _are_alike(z: np.ndarray) -> bool:
+    return _probability(float(np.abs(z).max()), len(z)) > FALSE_ALARM
 
 
 def _outlier(law: DepthLaw, row: AuditedTensor, factor: float, z: float) -> DepthLaw:

@@ -102,7 +102,7 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
     frozen = [(p, p.requires_grad) for p in model.parameters()]
     tensors = [(t, t.clone()) for t in model.buffers()]
     registered = [(module._buffers, dict(module._buffers)) for module in model.modules()]
-    numbers = np.random.get_state()
+    numbers = np.random.get_state()  # noqa: NPY002
     hooks: list[Any] = []
     try:
         with torch.random.fork_rng(), torch.enable_grad():
@@ -121,7 +121,7 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
         with torch.no_grad():
             for tensor, value in tensors:
                 tensor.copy_(value)
-        np.random.set_state(numbers)
+        np.random.set_state(numbers)  # noqa: NPY002
 
 
 def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:

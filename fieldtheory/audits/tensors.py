@@ -110,8 +110,6 @@ _RESIDUAL = re.compile(
 
 def places(model: torch.nn.Module) -> Iterator[tuple[Place, torch.Tensor]]:
     """Parameters and floating buffers of a model, shared ones once, with their places."""
-    import torch
-
     containers = _containers(model)
     depth = max((len(layers) for layers in containers.values()), default=1)
     known: set[int] = set()
@@ -133,30 +131,27 @@ def _containers(model: torch.nn.Module) -> dict[str, list[str]]:
     """Lists of layers with the indices of those that have parameters: like ones if there are."""
     import torch
 
-    like, unlike = {}, {}
+    lists: dict[bool, dict[str, list[str]]] = {True: {}, False: {}}
     for name, module in model.named_modules():
         children = dict(module.named_children())
-        if not isinstance(module, torch.nn.ModuleList | torch.nn.Sequential) and not (
-            isinstance(module, torch.nn.ModuleDict) and all(key.isdigit() for key in children)
-        ):
-            continue
+        is_chain = isinstance(module, torch.nn.Sequential)
+        is_list = isinstance(module, torch.nn.ModuleList | torch.nn.ModuleDict)
         layers = [k for k, child in children.items() if next(child.parameters(), None) is not None]
-        alike = len({type(child) for child in children.values()}) == 1
-        (like if alike else unlike)[name] = layers
-    return like or {name: layers for name, layers in unlike.items() if len(layers) > 1}
+        if (is_chain or is_list) and all(map(str.isdigit, children)) and len(layers) > is_chain:
+            lists[len(set(map(type, children.values()))) == 1][name] = layers
+    return lists[True] or lists[False]
 
 
 def _role(name: str, containers: dict[str, list[str]]) -> tuple[str, int | None, int]:
-    """The name with * for the index in the longest list of layers, l, and how many there are."""
+    """The name with * for the index in the outermost list of layers, l, and how many there are."""
     parts = name.split(".")
-    lists = [(len(containers.get(".".join(parts[:i]), [])), -i) for i in range(len(parts))]
-    size, at = max(lists)
-    layers = containers.get(".".join(parts[:-at]), [])
-    if not size or parts[-at] not in layers:
+    lists = [(at, containers.get(".".join(parts[:at]), [])) for at in range(len(parts))]
+    within = [(len(layers) == 1, at, layers) for at, layers in lists if parts[at] in layers]
+    if not within:
         return name, None, 0
-    layer = layers.index(parts[-at]) + 1
-    parts[-at] = "*"
-    return ".".join(parts), layer, size
+    _, at, layers = min(within)
+    role = ".".join([*parts[:at], "*", *parts[at + 1 :]])
+    return role, layers.index(parts[at]) + 1, len(layers)
 
 
 def _kind(module: Any, short: str, tensor: torch.Tensor) -> tuple[str, tuple[int, int]]:
@@ -187,26 +182,29 @@ def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
     import torch
 
     x = tensor.detach().double().cpu().numpy()
+    if place.kind == "embedding" and x.any():
+        # Rows of padding are zero.
+        x = x[x.any(axis=-1)]
     flat, n, numbers = x.ravel(), x.size, torch.finfo(tensor.dtype)
     fault = _fault(x) if place.kind != "buffer" else _nan(x)
     if fault:
         law = f"not initialised: {fault}"
-        return AuditedTensor(place, x.shape, law, np.nan, np.nan, 1.0, numbers.eps)
+        return AuditedTensor(place, tuple(tensor.shape), law, np.nan, np.nan, 1.0, numbers.eps)
     square = float((flat**2).mean()) if n else 0.0
     spacing = numbers.eps * max(1.0, numbers.smallest_normal / square**0.5 if square else 0.0)
     if np.isinf(square):
-        return AuditedTensor(place, x.shape, "other", square, 0.0, np.inf, spacing)
+        return AuditedTensor(place, tuple(tensor.shape), "other", square, 0.0, np.inf, spacing)
     if not n or (flat == flat[0]).all():
         value = float(flat[0]) if n else 0.0
         law = {0.0: "zeros", 1.0: "ones"}.get(value, "constant")
-        return AuditedTensor(place, x.shape, law, abs(value), 0.0, np.inf, spacing)
+        return AuditedTensor(place, tuple(tensor.shape), law, abs(value), 0.0, np.inf, spacing)
     kurtosis = max(float((flat**4).mean()) / square**2, 1 + 2 / n)
     law = _law(x, kurtosis, max(_ORTHOGONAL, numbers.eps))
     # Few entries measure no kurtosis, and laws have one.
     kurtosis = {"few": max(kurtosis, 3.0), "uniform": 1.8, "normal": 3.0}.get(law, kurtosis)
     freedom = 2 * n / (kurtosis - 1)
     error = (2 * freedom) ** -0.5
-    return AuditedTensor(place, x.shape, law, square**0.5, error, freedom, spacing)
+    return AuditedTensor(place, tuple(tensor.shape), law, square**0.5, error, freedom, spacing)
 
 
 def _nan(x: np.ndarray) -> str:
@@ -226,7 +224,9 @@ def _fault(x: np.ndarray) -> str:
     if x.ndim > 1 and x[0].size >= _ROW and len(x) > 1:
         rows = x.reshape(len(x), -1)
         rows = rows[np.ptp(rows, axis=1) > 0]
-        repeated = len(rows) - len(np.unique(rows, axis=0))
+        # Rows that are the same have the same product with a random vector.
+        products = rows @ np.random.default_rng(0).standard_normal(rows.shape[1])
+        repeated = len(rows) - len(np.unique(products))
         if repeated:
             return f"{repeated} rows are repeated"
     return ""
@@ -280,7 +280,7 @@ def _is_orthogonal(x: np.ndarray, tolerance: float) -> bool:
 
 def tensors_of(model: Any) -> list[AuditedTensor]:
     """All of a model."""
-    if not validation.is_torch_module(model):
+    if not validation.is_torch_module(model) or isinstance(model, type):
         raise TypeError(f"model must be a torch.nn.Module, got {validation.excerpt(model)}")
     _check(model)
     rows = [audited(place, tensor) for place, tensor in places(model)]
