@@ -235,7 +235,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
     beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
-    blocks = _signals(model, checked_inputs(inputs))
+    blocks = _signals(model, checked_inputs(model, inputs))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
 
 

@@ -61,7 +61,7 @@ def target_of(rule: Rule, place: Place) -> Target | None:
         return None
     if isinstance(value, str):
         return Target(value, _VALUES.get(validation.choice("intent", value, _NAMES)))
-    law, deviation = value if isinstance(value, tuple) else (None, value)
+    law, deviation = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
     if law is not None:
         validation.choice("intent", law, _NAMES)
     return Target(law, validation.nonnegative(f"intent of {place.name}", deviation))

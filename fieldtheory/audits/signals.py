@@ -187,10 +187,14 @@ def _tensor(value: Any) -> Any:
     return None
 
 
-def checked_inputs(inputs: Any) -> Any:
-    """Tensors, or arrays as tensors."""
+def checked_inputs(model: torch.nn.Module, inputs: Any) -> Any:
+    """Tensors, or arrays as tensors: integers, or numbers of the kind of the weights."""
     import torch
 
     if inputs is None or isinstance(inputs, torch.Tensor | tuple):
         return inputs
-    return torch.as_tensor(validation.finite_array("inputs", inputs))
+    values = validation.finite_array("inputs", inputs)
+    if np.asarray(inputs).dtype.kind in "iu":
+        return torch.as_tensor(values.astype(int))
+    kinds = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return torch.as_tensor(values, dtype=next(kinds, None))
