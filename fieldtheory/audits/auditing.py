@@ -23,6 +23,8 @@ from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
+# Entries that tell uniform, normal and truncated laws from each other without doubt.
+_SURE = 20_000
 # Deviations that are listed in the text.
 _LISTED = 12
 
@@ -235,31 +237,48 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     """
     rule, tensors = as_intent(intent), tensors_of(model)
     deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
-    if rule is not None and not scores:
+    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
+    if rule is not None and not meant:
         raise ValueError(f"intent must concern parameters of the model, got none for {intent!r}")
     for row in tensors:
         if row.law.startswith("not initialised"):
             deviations.append(Deviation(row.place.name, row.law, "numbers", np.nan, np.inf))
-    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
     laws = _depth_laws([row for row in tensors if row.place.name not in meant])
     scores += [law.z for law in laws]
     deviations += [
         Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
         for law in laws
     ]
-    inputs = checked_inputs(inputs)
-    if inputs is None:
-        inputs = random_inputs(model)
-    blocks = [] if inputs is None else signals_of(model, inputs)
+    blocks = _signals(model, checked_inputs(model, inputs))
     if isinstance(intent, GramNetwork) and blocks:
         blocks = predicted(blocks, intent, measured_network(intent, tensors))
         scores += [row.z for row in blocks]
         deviations += [_of_signal(row) for row in blocks]
-    tests = max(len(scores), 1)
+    tests = max(len(scores) + sum(law.layers - 1 for law in laws), 1)
     least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
-    beyond.sort(key=lambda row: -abs(row.z))
+    beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
+
+
+def _ratio(factor: float) -> float:
+    """Size of the logarithm of a factor, 0 where it says nothing."""
+    if np.isnan(factor):
+        return 0.0
+    return float(abs(np.log(factor))) if factor else np.inf
+
+
+def _signals(model: Any, inputs: Any) -> list[AuditedBlock]:
+    """Signals of the blocks; none where inputs are drawn and the model takes others."""
+    if inputs is not None:
+        return signals_of(model, inputs)
+    inputs = random_inputs(model)
+    if inputs is None:
+        return []
+    try:
+        return signals_of(model, inputs)
+    except Exception:
+        return []
 
 
 def _probability(z: float, tests: int) -> float:
@@ -277,7 +296,7 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
             continue
         z = _of_law(row, target.law)
         if target.deviation is not None:
-            of_size = score(row.deviation, target.deviation, row.freedom)
+            of_size = score(row.deviation, target.deviation, row.freedom, row.rounding)
             z = of_size if abs(of_size) >= z else z
         scores.append(z)
         factor = row.deviation / target.deviation if target.deviation else np.nan
@@ -303,45 +322,61 @@ def _of_law(row: AuditedTensor, law: str | None) -> float:
         return 0.0
     if law == "constant" and row.law in ("zeros", "ones"):
         return 0.0
-    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= 1000 else 0.0
+    if law == "truncated normal" and row.law == "normal":
+        # A law that is cut far out.
+        return 0.0
+    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= _SURE else 0.0
 
 
 def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
-    """σ over the layers of every role that has three and more."""
+    """σ over the layers of every role that has three and more of one kind and shape."""
     by_role = defaultdict(list)
     for row in tensors:
-        if row.place.layer is not None and not np.isnan(row.deviation):
-            by_role[row.place.role].append(row)
-    return [_depth_law(role, rows) for role, rows in by_role.items() if len(rows) > 2]
+        place = row.place
+        if place.layer is not None and not np.isnan(row.deviation):
+            by_role[place.role, place.kind, row.shape, place.fan_in].append(row)
+    return [_depth_law(key[0], rows) for key, rows in by_role.items() if len(rows) > 2]
 
 
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
     sizes = np.array([row.deviation for row in rows])
     first, middle = DepthLaw(role, len(rows), "constant", float(sizes[0])), float(np.median(sizes))
-    if middle == 0 or np.isinf([row.freedom for row in rows]).any():
-        # Constants are alike, or one of them is not.
-        unlike = np.flatnonzero(~np.isclose(sizes, middle, rtol=1e-6))
+    fixed = np.isinf([row.freedom for row in rows])
+    if fixed.any():
+        # Constants are alike, or one of them is not, or one is among random ones.
+        unlike = np.flatnonzero(
+            fixed if fixed.sum() == 1 else ~np.isclose(sizes, middle, rtol=1e-6)
+        )
         if len(unlike) != 1:
             return first if not len(unlike) else replace(first, law="varies")
         at = int(unlike[0])
         return _outlier(first, rows[at], sizes[at] / middle if middle else np.inf, np.inf)
-    logs, errors = np.log(sizes), np.array([row.error for row in rows])
     layers = np.array([row.place.layer for row in rows], dtype=float)
-    for law, shape in (("constant", 0.0 * layers), ("1/√l", -np.log(layers) / 2)):
-        if _are_alike(logs - shape, errors):
+    ratios_of = {"constant": sizes, "1/√l": sizes * layers**0.5}
+    for law, ratios in ratios_of.items():
+        if _are_alike(_distances(ratios, rows)[1]):
             return replace(first, law=law)
-    at = int(np.abs(np.log(sizes / middle)).argmax())
-    others = np.arange(len(rows)) != at
-    if not _are_alike(logs[others], errors[others]):
-        return replace(first, law="varies")
-    mean = float(np.exp(np.average(logs[others], weights=errors[others] ** -2)))
-    z = score(float(sizes[at]), mean, rows[at].freedom)
-    return _outlier(first, rows[at], sizes[at] / mean, z)
+    for ratios in ratios_of.values():
+        at = int(np.abs(np.log(ratios / np.median(ratios))).argmax())
+        mean, z = _distances(ratios, rows, at)
+        if _are_alike(np.delete(z, at)):
+            return _outlier(first, rows[at], ratios[at] / mean, z[at])
+    return replace(first, law="varies")
 
 
-def _are_alike(x: np.ndarray, errors: np.ndarray) -> bool:
-    """Whether numbers with errors are one number."""
-    z = (x - np.average(x, weights=errors**-2)) / errors
+def _distances(
+    ratios: np.ndarray, rows: list[AuditedTensor], without: int | None = None
+) -> tuple[float, np.ndarray]:
+    """The mean of sizes, all but one of them, and z of each."""
+    weights = np.array([row.freedom for row in rows])
+    if without is not None:
+        weights[without] = 0.0
+    mean = float(np.average(ratios**2, weights=weights) ** 0.5)
+    pairs = zip(ratios.tolist(), rows, strict=True)
+    return mean, np.array([score(x, mean, row.freedom, row.rounding) for x, row in pairs])
+
+
+def _are_alike(z: np.ndarray) -> bool:
     return _probability(float(np.abs(z).max()), len(z)) > FALSE_ALARM
 
 

@@ -97,7 +97,7 @@ def target_of(rule: Rule, place: Place) -> Target | None:
         return None
     if isinstance(value, str):
         return Target(value, _VALUES.get(validation.choice("intent", value, _NAMES)))
-    law, deviation = value if isinstance(value, tuple) else (None, value)
+    law, deviation = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
     if law is not None:
         validation.choice("intent", law, _NAMES)
     return Target(law, validation.nonnegative(f"intent of {place.name}", deviation))
@@ -108,7 +108,7 @@ _NAMES = ("zeros", "ones", "constant", "orthogonal", *LAWS)
 
 def _vectors(place: Place) -> Any:
     """Biases zero, norms one; other vectors are not tested."""
-    if place.kind == "bias":
+    if place.kind in ("bias", "norm bias"):
         return "zeros"
     return "ones" if place.kind == "norm" else None
 
@@ -179,7 +179,7 @@ def torch(place: Place) -> Any:
         return "uniform", (3 * place.fan_in) ** -0.5
     if place.kind == "embedding":
         return "normal", 1.0
-    return "ones" if place.kind == "norm" else None
+    return _vectors(place)
 
 
 def kaiming(place: Place) -> Any:
@@ -213,11 +213,11 @@ INTENTS: dict[str, Rule] = {
 }
 
 
-def score(deviation: float, target: float, freedom: float) -> float:
+def score(deviation: float, target: float, freedom: float, rounding: float) -> float:
     """z of a measured deviation, by Wilson and Hilferty's root of χ² of so many degrees."""
     if target == 0:
         return 0.0 if deviation == 0 else np.inf
     if np.isinf(freedom):
-        return 0.0 if np.isclose(deviation, target, rtol=1e-6) else np.inf
+        return 0.0 if np.isclose(deviation, target, rtol=max(rounding, 1e-6)) else np.inf
     spread = 2 / (9 * freedom)
     return float(((deviation / target) ** (2 / 3) - (1 - spread)) / spread**0.5)

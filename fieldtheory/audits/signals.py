@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,7 +140,9 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
 
     modes = [(module, module.training) for module in model.modules()]
     frozen = [(p, p.requires_grad) for p in model.parameters()]
-    buffers = [(b, b.clone()) for b in model.buffers()]
+    tensors = [(t, t.clone()) for t in model.buffers()]
+    registered = [(module._buffers, dict(module._buffers)) for module in model.modules()]
+    numbers = np.random.get_state()  # noqa: NPY002
     hooks: list[Any] = []
     try:
         with torch.random.fork_rng(), torch.enable_grad():
@@ -153,9 +155,13 @@ def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
             module.training = training
         for parameter, required in frozen:
             parameter.requires_grad_(required)
+        for buffers, before in registered:
+            buffers.clear()
+            buffers.update(before)
         with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
+            for tensor, value in tensors:
+                tensor.copy_(value)
+        np.random.set_state(numbers)  # noqa: NPY002
 
 
 def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:
@@ -214,17 +220,23 @@ def _tensor(value: Any) -> Any:
 
     if isinstance(value, torch.Tensor):
         return value if value.is_floating_point() else None
-    if hasattr(value, "values") and callable(value.values):
+    if is_dataclass(value):
+        value = tuple(getattr(value, field.name) for field in fields(value))
+    elif hasattr(value, "values") and callable(value.values):
         value = tuple(value.values())
     if isinstance(value, tuple | list):
         return next((t for each in value if (t := _tensor(each)) is not None), None)
     return None
 
 
-def checked_inputs(inputs: Any) -> Any:
-    """Tensors, or arrays as tensors."""
+def checked_inputs(model: torch.nn.Module, inputs: Any) -> Any:
+    """Tensors, or arrays as tensors: integers, or numbers of the kind of the weights."""
     import torch
 
     if inputs is None or isinstance(inputs, torch.Tensor | tuple):
         return inputs
-    return torch.as_tensor(validation.finite_array("inputs", inputs))
+    values = validation.finite_array("inputs", inputs)
+    if np.asarray(inputs).dtype.kind in "iu":
+        return torch.as_tensor(values.astype(int))
+    kinds = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return torch.as_tensor(values, dtype=next(kinds, None))
