@@ -8,19 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.audits.intents import Rule, as_intent, score, target_of
+from fieldtheory.audits.intents import Rule, as_intent, measured_network, score, target_of
 from fieldtheory.audits.signals import (
     AuditedBlock,
     checked_inputs,
+    predicted,
     random_inputs,
     signals_of,
 )
 from fieldtheory.audits.tensors import LAWS, AuditedTensor, tensors_of
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
+# Entries that tell uniform, normal and truncated laws from each other without doubt.
+_SURE = 20_000
 # Deviations that are listed in the text; of more than these, roles.
 _LISTED = 12
 # Columns that only tensors have that deviate.
@@ -147,7 +151,7 @@ class Audit:
 
     def to_dataframe(self) -> Any:
         """The tensors as a DataFrame; needs pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(self.rows())
 
@@ -167,11 +171,22 @@ class Audit:
         columns = "role", "layers", "law", "deviation"
         laws = [{n: _rounded(getattr(row, n)) for n in columns} for row in self.depth_laws]
         # What is before a block is behind the last one.
-        blocks = [
-            {n: _rounded(value) for n, value in vars(row).items() if n != "before"}
+        names = "name", "behind", "share", "linear", "correlation", "gradient"
+        blocks = [{n: _rounded(getattr(row, n)) for n in names} for row in self.blocks]
+        predictions = [
+            {
+                "block": row.name,
+                "⟨h²⟩": _rounded(row.first[1]),
+                "predicted": _rounded(row.predicted),
+                "±": _rounded(row.predicted_error),
+                "z": _rounded(row.z),
+                "by weights": _rounded(row.explained),
+            }
             for row in self.blocks
+            if row.predicted is not None
         ]
         tables = [("deviations", deviations), ("roles over the depth", laws), ("signals", blocks)]
+        tables.append(("first input behind every block, theory of the intent", predictions))
         return [(title, rows) for title, rows in tables if rows]
 
     def __str__(self) -> str:
@@ -214,10 +229,12 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     inputs : tensor, tuple of tensors or array_like, optional
         Arguments of a forward pass; drawn at random if left out, where the first layer says what
         they are (embeddings, images, vectors).
-    intent : str, mapping or callable, optional
+    intent : str, mapping, callable or BlockNetwork, optional
         A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as "*.c_proj.weight" to
         a deviation, a law ("zeros", "normal", ...), both as a tuple, or a function of a `Place`;
-        or such a function of all parameters, None for what is not tested.
+        or such a function of all parameters, None for what is not tested. Or a `BlockNetwork`: its
+        matrices, and the mean square of the stream behind every block with ± over networks of its
+        width, for a model that is nothing but such blocks.
 
     Returns
     -------
@@ -244,26 +261,47 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     """
     rule, tensors = as_intent(intent), tensors_of(model)
     deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
-    if rule is not None and not scores:
+    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
+    if rule is not None and not meant:
         raise ValueError(f"intent must concern parameters of the model, got none for {intent!r}")
     for row in tensors:
         if row.law.startswith("not initialised"):
             deviations.append(Deviation(row.place.name, row.law, "numbers", np.nan, np.inf))
-    meant = {row.place.name for row in tensors if rule and target_of(rule, row.place)}
     laws = _depth_laws([row for row in tensors if row.place.name not in meant])
     scores += [law.z for law in laws]
     deviations += [
         Deviation(law.name, "out of line", "as the other layers", law.factor, law.z) for law in laws
     ]
-    inputs = checked_inputs(inputs)
-    if inputs is None:
-        inputs = random_inputs(model)
-    blocks = [] if inputs is None else signals_of(model, inputs)
-    tests = max(len(scores), 1)
+    blocks = _signals(model, checked_inputs(model, inputs))
+    if isinstance(intent, GramNetwork) and blocks:
+        blocks = predicted(blocks, intent, measured_network(intent, tensors))
+        scores += [row.z for row in blocks]
+        deviations += [_of_signal(row) for row in blocks]
+    tests = max(len(scores) + sum(law.layers - 1 for law in laws), 1)
     least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
-    beyond.sort(key=lambda row: -abs(row.z))
+    beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
+
+
+def _ratio(factor: float) -> float:
+    """Size of the logarithm of a factor, 0 where it says nothing."""
+    if np.isnan(factor):
+        return 0.0
+    return float(abs(np.log(factor))) if factor else np.inf
+
+
+def _signals(model: Any, inputs: Any) -> list[AuditedBlock]:
+    """Signals of the blocks; none where inputs are drawn and the model takes others."""
+    if inputs is not None:
+        return signals_of(model, inputs)
+    inputs = random_inputs(model)
+    if inputs is None:
+        return []
+    try:
+        return signals_of(model, inputs)
+    except Exception:
+        return []
 
 
 def _probability(z: float, tests: int) -> float:
@@ -281,7 +319,7 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
             continue
         z = _of_law(row, target.law)
         if target.deviation is not None:
-            of_size = score(row.deviation, target.deviation, row.freedom)
+            of_size = score(row.deviation, target.deviation, row.freedom, row.rounding)
             z = of_size if abs(of_size) >= z else z
         scores.append(z)
         factor = row.deviation / target.deviation if target.deviation else np.nan
@@ -298,6 +336,12 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
+def _of_signal(row: AuditedBlock) -> Deviation:
+    meant = f"{row.predicted:.4g} ± {row.predicted_error:.2g}"
+    factor = row.first[1] / row.predicted if row.predicted else np.nan
+    return Deviation(f"behind block {row.name}", f"⟨h²⟩ {row.first[1]:.4g}", meant, factor, row.z)
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
@@ -308,16 +352,20 @@ def _of_law(row: AuditedTensor, law: str | None) -> float:
         return 0.0
     if law == "constant" and row.law in ("zeros", "ones"):
         return 0.0
-    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= 1000 else 0.0
+    if law == "truncated normal" and row.law == "normal":
+        # A law that is cut far out.
+        return 0.0
+    return np.inf if {law, row.law} - {"other", *LAWS} or row.entries >= _SURE else 0.0
 
 
 def _depth_laws(tensors: list[AuditedTensor]) -> list[DepthLaw]:
-    """σ over the layers of every role that has three and more."""
+    """σ over the layers of every role that has three and more of one kind and shape."""
     by_role = defaultdict(list)
     for row in tensors:
-        if row.place.layer is not None and not np.isnan(row.deviation):
-            by_role[row.place.role].append(row)
-    return [_depth_law(role, rows) for role, rows in by_role.items() if len(rows) > 2]
+        place = row.place
+        if place.layer is not None and not np.isnan(row.deviation):
+            by_role[place.role, place.kind, row.shape, place.fan_in].append(row)
+    return [_depth_law(key[0], rows) for key, rows in by_role.items() if len(rows) > 2]
 
 
 def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
@@ -325,31 +373,40 @@ def _depth_law(role: str, rows: list[AuditedTensor]) -> DepthLaw:
     first, middle = DepthLaw(role, len(rows), "constant", float(sizes[0])), float(np.median(sizes))
     fixed = np.isinf([row.freedom for row in rows])
     if fixed.any():
-        # Constants are alike, or one of them is not; or it is one among random tensors.
+        # Constants are alike, or one of them is not, or one is among random ones.
         unlike = np.flatnonzero(
-            ~np.isclose(sizes, middle, rtol=1e-6) if 2 * fixed.sum() > len(rows) else fixed
+            fixed if fixed.sum() == 1 else ~np.isclose(sizes, middle, rtol=1e-6)
         )
         if len(unlike) != 1:
             return first if not len(unlike) else replace(first, law="varies")
         at = int(unlike[0])
         return _outlier(first, rows[at], sizes[at] / middle if middle else np.inf, np.inf)
-    logs, errors = np.log(sizes), np.array([row.error for row in rows])
     layers = np.array([row.place.layer for row in rows], dtype=float)
-    for law, shape in (("constant", 0.0 * layers), ("1/√l", -np.log(layers) / 2)):
-        if _are_alike(logs - shape, errors):
+    ratios_of = {"constant": sizes, "1/√l": sizes * layers**0.5}
+    for law, ratios in ratios_of.items():
+        if _are_alike(_distances(ratios, rows)[1]):
             return replace(first, law=law)
-    at = int(np.abs(np.log(sizes / middle)).argmax())
-    others = np.arange(len(rows)) != at
-    if not _are_alike(logs[others], errors[others]):
-        return replace(first, law="varies")
-    mean = float(np.exp(np.average(logs[others], weights=errors[others] ** -2)))
-    z = score(float(sizes[at]), mean, rows[at].freedom)
-    return _outlier(first, rows[at], sizes[at] / mean, z)
+    for ratios in ratios_of.values():
+        at = int(np.abs(np.log(ratios / np.median(ratios))).argmax())
+        mean, z = _distances(ratios, rows, at)
+        if _are_alike(np.delete(z, at)):
+            return _outlier(first, rows[at], ratios[at] / mean, z[at])
+    return replace(first, law="varies")
 
 
-def _are_alike(x: np.ndarray, errors: np.ndarray) -> bool:
-    """Whether numbers with errors are one number."""
-    z = (x - np.average(x, weights=errors**-2)) / errors
+def _distances(
+    ratios: np.ndarray, rows: list[AuditedTensor], without: int | None = None
+) -> tuple[float, np.ndarray]:
+    """The mean of sizes, all but one of them, and z of each."""
+    weights = np.array([row.freedom for row in rows])
+    if without is not None:
+        weights[without] = 0.0
+    mean = float(np.average(ratios**2, weights=weights) ** 0.5)
+    pairs = zip(ratios.tolist(), rows, strict=True)
+    return mean, np.array([score(x, mean, row.freedom, row.rounding) for x, row in pairs])
+
+
+def _are_alike(z: np.ndarray) -> bool:
     return _probability(float(np.abs(z).max()), len(z)) > FALSE_ALARM
 
 

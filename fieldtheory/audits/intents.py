@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.audits.tensors import LAWS, Place
+from fieldtheory.audits.tensors import LAWS, AuditedTensor, Place
+from fieldtheory.networks.gram import GramNetwork
 
 _VALUES = {"zeros": 0.0, "ones": 1.0}
 
@@ -33,10 +34,45 @@ class Target(NamedTuple):
 Rule = Callable[[Place], Any]
 
 
+def part_of(network: GramNetwork, place: Place) -> str | None:
+    """The parameter of a network that a matrix of a block has: by its shape, None if unclear."""
+    N, M = network.width, network.hidden_width
+    if place.kind != "linear" or place.layer is None or N == M or place.layer > network.depth:
+        return None
+    parts = {(M, N): "outer"} | ({(N, M): "inner"} if len(network.signal_names) == 1 else {})
+    part = parts.get((place.fan_in, place.fan_out))
+    return None if part is None else f"{part}_weight_variance"
+
+
+def rule_of(network: GramNetwork) -> Rule:
+    """The matrices of the blocks of a network; ρ multiplies in the forward pass."""
+
+    def rule(place: Place) -> float | None:
+        part = part_of(network, place)
+        if part is None or place.layer is None:
+            return None
+        return float(network.of_layer(place.layer)[part] / place.fan_in) ** 0.5
+
+    return rule
+
+
+def measured_network(network: GramNetwork, tensors: Iterable[AuditedTensor]) -> GramNetwork:
+    """The network with the variances that the matrices of its blocks have."""
+    values: dict[str, np.ndarray] = {}
+    for row in tensors:
+        part = part_of(network, row.place)
+        if part is not None and row.place.layer is not None and row.weight_variance is not None:
+            values.setdefault(part, np.array(network.parameters[part]))
+            values[part][row.place.layer - 1] = row.weight_variance
+    return network.replace(**values)
+
+
 def as_intent(intent: Any) -> Rule | None:
     """An intent by its name, a function of `Place`, or a mapping from patterns of names."""
+    if isinstance(intent, GramNetwork):
+        return rule_of(intent)
     if intent is None or (callable(intent) and not isinstance(intent, str)):
-        return intent  # type: ignore[no-any-return]
+        return intent
     if isinstance(intent, str):
         return INTENTS[validation.choice("intent", intent.lower(), INTENTS)]
     if not isinstance(intent, Mapping):
@@ -61,7 +97,7 @@ def target_of(rule: Rule, place: Place) -> Target | None:
         return None
     if isinstance(value, str):
         return Target(value, _VALUES.get(validation.choice("intent", value, _NAMES)))
-    law, deviation = value if isinstance(value, tuple) else (None, value)
+    law, deviation = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
     if law is not None:
         validation.choice("intent", law, _NAMES)
     return Target(law, validation.nonnegative(f"intent of {place.name}", deviation))
@@ -72,7 +108,7 @@ _NAMES = ("zeros", "ones", "constant", "orthogonal", *LAWS)
 
 def _vectors(place: Place) -> Any:
     """Biases zero, norms one; other vectors are not tested."""
-    if place.kind == "bias":
+    if place.kind in ("bias", "norm bias"):
         return "zeros"
     return "ones" if place.kind == "norm" else None
 
@@ -143,7 +179,7 @@ def torch(place: Place) -> Any:
         return "uniform", (3 * place.fan_in) ** -0.5
     if place.kind == "embedding":
         return "normal", 1.0
-    return "ones" if place.kind == "norm" else None
+    return _vectors(place)
 
 
 def kaiming(place: Place) -> Any:
@@ -177,11 +213,11 @@ INTENTS: dict[str, Rule] = {
 }
 
 
-def score(deviation: float, target: float, freedom: float) -> float:
+def score(deviation: float, target: float, freedom: float, rounding: float) -> float:
     """z of a measured deviation, by Wilson and Hilferty's root of χ² of so many degrees."""
     if target == 0:
         return 0.0 if deviation == 0 else np.inf
     if np.isinf(freedom):
-        return 0.0 if np.isclose(deviation, target, rtol=1e-6) else np.inf
+        return 0.0 if np.isclose(deviation, target, rtol=max(rounding, 1e-6)) else np.inf
     spread = 2 / (9 * freedom)
     return float(((deviation / target) ** (2 / 3) - (1 - spread)) / spread**0.5)
