@@ -122,14 +122,15 @@ class Audit:
     def statement(self) -> str:
         """The verdict in a sentence."""
         count = len({row.place.role for row in self.tensors})
-        of = f"{len(self.tensors)} tensors in {count} roles, {self.tests} tests"
+        of = f"{len(self.tensors)} tensors of {count} roles, {self.tests} tests"
         if self.ok:
             return f"Nothing deviates: {of}, p = {self.probability:.2g} for all together."
         first = self.deviations[0]
         factor = "" if np.isnan(first.factor) else f", {first.factor:.3g} times that"
+        number = len(self.deviations)
         return (
-            f"{len(self.deviations)} of {of} deviate. First {first.name}: {first.measured} and not "
-            f"{first.meant}{factor} (z = {first.z:.4g})."
+            f"{number} deviation{'s' * (number > 1)} in {of}. First {first.name}: "
+            f"{first.measured} and not {first.meant}{factor} (z = {first.z:.4g})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -253,11 +254,11 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     >>> _ = torch.manual_seed(0)
     >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
     >>> print(audit(model, intent="torch").statement)
-    Nothing deviates: 8 tensors in 2 roles, 8 tests, p = ...
+    Nothing deviates: 8 tensors of 2 roles, 8 tests, p = ...
     >>> torch.nn.init.zeros_(model[2].weight).shape
     torch.Size([64, 64])
     >>> print(audit(model).statement)
-    1 of 8 tensors in 2 roles, ... tests deviate. First 2.weight: ...
+    1 deviation in 8 tensors of 2 roles, ... tests. First 2.weight: ...
     """
     rule, tensors = as_intent(intent), tensors_of(model)
     deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
