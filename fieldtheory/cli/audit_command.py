@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from fieldtheory.cli.modules import imported
 from fieldtheory.cli.options import INTENTS, OutputFormat
 from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import echo, print_rows
+from fieldtheory.cli.user_modules import imported
 
 
 def audit(

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fieldtheory.cli.modules import imported
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo, print_rows
+from fieldtheory.cli.user_modules import imported
 
 
 def measure(
