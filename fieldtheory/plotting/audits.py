@@ -23,7 +23,7 @@ def draw_audit(audit: Any) -> Any:
     far = {row.place.role for row in audit.tensors if row.place.name in deviating}
     roles = defaultdict(list)
     for row in [row for row in audit.tensors if row.place.layer] or audit.tensors:
-        if row.place.kind not in ("norm", "bias") or row.place.role in far:
+        if row.place.kind not in ("norm", "bias", "norm bias") or row.place.role in far:
             roles[row.place.role].append(row)
     figure, axes = style.panels([4.8, 2.9, 2.9] if audit.blocks else [4.8], 2.5)
     _draw_roles(axes[0], [*roles.values()], deviating)

@@ -12,10 +12,11 @@ torch = pytest.importorskip("torch")
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
+        self.norm = torch.nn.LayerNorm(30)
         self.fc1, self.fc2 = torch.nn.Linear(30, 60), torch.nn.Linear(60, 30)
 
     def forward(self, x):
-        return x + self.fc2(torch.relu(self.fc1(x)))
+        return x + self.fc2(torch.relu(self.fc1(self.norm(x))))
 
 
 @pytest.fixture
