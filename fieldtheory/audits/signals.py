@@ -124,7 +124,7 @@ def random_inputs(model: torch.nn.Module) -> Any:
             shape = _SAMPLES, module.in_channels, _PIXELS, _PIXELS
         elif weight.ndim == 2:
             shape = _SAMPLES, weight.shape[1]
-        elif isinstance(module, torch.nn.LayerNorm | torch.nn.RMSNorm):
+        elif hasattr(module, "normalized_shape"):
             shape = _SAMPLES, *weight.shape
         else:
             return None
