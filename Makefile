@@ -83,7 +83,7 @@ coverage: test ## make test, and which lines it runs
 
 test-without-torch: $(INSTALLED) ## the tests that torch decides on, as where it is not installed
 	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) -p tests.without_torch $(TORCH_TESTS) \
-	  -k 'torch or train or names or patterns or public'
+	  -k 'torch or train or audit or names or patterns or public'
 
 test-lowest: ## some of the tests with the lowest versions that setup.cfg admits
 	$(call fresh_venv,$(LOWEST))
