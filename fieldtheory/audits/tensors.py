@@ -23,8 +23,8 @@ _UNIFORM, _NORMAL = (1.8, 1.32), (3.0, 24.0)
 LAWS = ("uniform", "truncated normal", "normal")
 # Logarithm of a ratio of likelihoods that no chance gives.
 _NATS = 20.0
-# Standard errors by which a kurtosis may differ; numbers of memory that nobody has written.
-_FAR, _DENORMAL, _UNEVEN = 6.0, 1e-38, 1e12
+# Standard errors by which a kurtosis may differ; sizes and their ratio of memory nobody wrote.
+_FAR, _DENORMAL, _UNEVEN = 6.0, 1e-38, 1e24
 
 
 class Place(NamedTuple):
@@ -190,7 +190,8 @@ def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
     if fault:
         law = f"not initialised: {fault}"
         return AuditedTensor(place, tuple(tensor.shape), law, np.nan, np.nan, 1.0, numbers.eps)
-    square = float((flat**2).mean()) if n else 0.0
+    squares = flat * flat
+    square = float(squares.mean()) if n else 0.0
     spacing = numbers.eps * max(1.0, numbers.smallest_normal / square**0.5 if square else 0.0)
     if np.isinf(square):
         return AuditedTensor(place, tuple(tensor.shape), "other", square, 0.0, np.inf, spacing)
@@ -198,7 +199,7 @@ def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
         value = float(flat[0]) if n else 0.0
         law = {0.0: "zeros", 1.0: "ones"}.get(value, "constant")
         return AuditedTensor(place, tuple(tensor.shape), law, abs(value), 0.0, np.inf, spacing)
-    kurtosis = max(float((flat**4).mean()) / square**2, 1 + 2 / n)
+    kurtosis = max(float(squares @ squares) / n / square**2, 1 + 2 / n)
     law = _law(x, kurtosis, max(_ORTHOGONAL, numbers.eps))
     # Few entries measure no kurtosis, and laws have one.
     kurtosis = {"few": max(kurtosis, 3.0), "uniform": 1.8, "normal": 3.0}.get(law, kurtosis)
@@ -218,9 +219,10 @@ def _fault(x: np.ndarray) -> str:
         return share
     if np.isinf(x).any():
         return "entries are infinite"
-    sizes = np.abs(x[x != 0])
-    if sizes.size and (sizes.min() < _DENORMAL or sizes.max() > _UNEVEN * np.median(sizes)):
-        return f"entries from {sizes.min():.2g} to {sizes.max():.2g}"
+    sizes = np.abs(x)
+    least, most = np.min(sizes, where=sizes > 0, initial=np.inf), sizes.max(initial=0.0)
+    if least < _DENORMAL or most > _UNEVEN * least:
+        return f"entries from {least:.2g} to {most:.2g}"
     if x.ndim > 1 and x[0].size >= _ROW and len(x) > 1:
         rows = x.reshape(len(x), -1)
         rows = rows[np.ptp(rows, axis=1) > 0]
