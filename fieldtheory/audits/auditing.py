@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.audits.intents import Rule, as_intent, score, target_of
+from fieldtheory.audits.intents import Rule, as_intent, measured_network, score, target_of
 from fieldtheory.audits.signals import (
     AuditedBlock,
     checked_inputs,
+    predicted,
     random_inputs,
     signals_of,
 )
 from fieldtheory.audits.tensors import LAWS, AuditedTensor, tensors_of
+from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.plotting.tables import table_html, table_text
 
@@ -138,7 +140,7 @@ class Audit:
 
     def to_dataframe(self) -> Any:
         """The tensors as a DataFrame; needs pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(self.rows())
 
@@ -148,8 +150,22 @@ class Audit:
             {"role": row.role, "layers": row.layers, "law": row.law, "deviation": row.deviation}
             for row in self.depth_laws
         ]
-        blocks = [vars(row) for row in self.blocks]
+        names = "name", "behind", "share", "linear", "correlation", "gradient"
+        blocks = [{name: getattr(row, name) for name in names} for row in self.blocks]
+        predictions = [
+            {
+                "block": row.name,
+                "⟨h²⟩": row.first[1],
+                "predicted": row.predicted,
+                "±": row.predicted_error,
+                "z": row.z,
+                "by weights": row.explained,
+            }
+            for row in self.blocks
+            if row.predicted is not None
+        ]
         tables = [("deviations", deviations), ("roles over the depth", laws), ("signals", blocks)]
+        tables.append(("first input behind every block, theory of the intent", predictions))
         return [(title, rows) for title, rows in tables if rows]
 
     def __str__(self) -> str:
@@ -189,10 +205,12 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     inputs : tensor, tuple of tensors or array_like, optional
         Arguments of a forward pass; drawn at random if left out, where the first layer says what
         they are (embeddings, images, vectors).
-    intent : str, mapping or callable, optional
+    intent : str, mapping, callable or BlockNetwork, optional
         A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as "*.c_proj.weight" to
         a deviation, a law ("zeros", "normal", ...), both as a tuple, or a function of a `Place`;
-        or such a function of all parameters, None for what is not tested.
+        or such a function of all parameters, None for what is not tested. Or a `BlockNetwork`: its
+        matrices, and the mean square of the stream behind every block with ± over networks of its
+        width, for a model that is nothing but such blocks.
 
     Returns
     -------
@@ -231,11 +249,15 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
         Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
         for law in laws
     ]
+    blocks = _signals(model, checked_inputs(model, inputs))
+    if isinstance(intent, GramNetwork) and blocks:
+        blocks = predicted(blocks, intent, measured_network(intent, tensors))
+        scores += [row.z for row in blocks]
+        deviations += [_of_signal(row) for row in blocks]
     tests = max(len(scores) + sum(law.layers - 1 for law in laws), 1)
     least = _probability(float(np.abs([0.0, *scores]).max()), tests)
     beyond = [row for row in deviations if _probability(abs(row.z), tests) < FALSE_ALARM]
     beyond.sort(key=lambda row: (-abs(row.z), -_ratio(row.factor)))
-    blocks = _signals(model, checked_inputs(model, inputs))
     return Audit(tuple(tensors), tuple(laws), tuple(blocks), tuple(beyond), tests, least)
 
 
@@ -282,6 +304,12 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
         measured = f"{row.law} {_number(row.deviation)}"
         deviations.append(Deviation(row.place.name, measured, meant, factor, z))
     return deviations, scores
+
+
+def _of_signal(row: AuditedBlock) -> Deviation:
+    meant = f"{row.predicted:.4g} ± {row.predicted_error:.2g}"
+    factor = row.first[1] / row.predicted if row.predicted else np.nan
+    return Deviation(f"behind block {row.name}", f"⟨h²⟩ {row.first[1]:.4g}", meant, factor, row.z)
 
 
 def _number(value: float | None) -> str:

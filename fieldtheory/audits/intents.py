@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.audits.tensors import LAWS, Place
+from fieldtheory.audits.tensors import LAWS, AuditedTensor, Place
+from fieldtheory.networks.gram import GramNetwork
 
 _VALUES = {"zeros": 0.0, "ones": 1.0}
 
@@ -33,10 +34,45 @@ class Target(NamedTuple):
 Rule = Callable[[Place], Any]
 
 
+def part_of(network: GramNetwork, place: Place) -> str | None:
+    """The parameter of a network that a matrix of a block has: by its shape, None if unclear."""
+    N, M = network.width, network.hidden_width
+    if place.kind != "linear" or place.layer is None or N == M or place.layer > network.depth:
+        return None
+    parts = {(M, N): "outer"} | ({(N, M): "inner"} if len(network.signal_names) == 1 else {})
+    part = parts.get((place.fan_in, place.fan_out))
+    return None if part is None else f"{part}_weight_variance"
+
+
+def rule_of(network: GramNetwork) -> Rule:
+    """The matrices of the blocks of a network; ρ multiplies in the forward pass."""
+
+    def rule(place: Place) -> float | None:
+        part = part_of(network, place)
+        if part is None or place.layer is None:
+            return None
+        return float(network.of_layer(place.layer)[part] / place.fan_in) ** 0.5
+
+    return rule
+
+
+def measured_network(network: GramNetwork, tensors: Iterable[AuditedTensor]) -> GramNetwork:
+    """The network with the variances that the matrices of its blocks have."""
+    values: dict[str, np.ndarray] = {}
+    for row in tensors:
+        part = part_of(network, row.place)
+        if part is not None and row.place.layer is not None and row.weight_variance is not None:
+            values.setdefault(part, np.array(network.parameters[part]))
+            values[part][row.place.layer - 1] = row.weight_variance
+    return network.replace(**values)
+
+
 def as_intent(intent: Any) -> Rule | None:
     """An intent by its name, a function of `Place`, or a mapping from patterns of names."""
+    if isinstance(intent, GramNetwork):
+        return rule_of(intent)
     if intent is None or (callable(intent) and not isinstance(intent, str)):
-        return intent  # type: ignore[no-any-return]
+        return intent
     if isinstance(intent, str):
         return INTENTS[validation.choice("intent", intent.lower(), INTENTS)]
     if not isinstance(intent, Mapping):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.numerics.solution import solve
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +39,11 @@ class AuditedBlock:
     gradient : float
         Norm of the gradient of a random direction of the output with respect to the stream behind
         the block, over that of the last one.
+    first : tuple of float
+        Mean squares of the first vector of the stream, before and behind.
+    predicted, predicted_error, explained : float, optional
+        The latter by the theory of a network, its deviation over draws of the weights, and by the
+        theory of a network with the deviations that the weights have.
     """
 
     name: str
@@ -46,6 +53,38 @@ class AuditedBlock:
     linear: float
     correlation: float | None
     gradient: float
+    first: tuple[float, float]
+    predicted: float | None = None
+    predicted_error: float | None = None
+    explained: float | None = None
+
+    @property
+    def z(self) -> float:
+        """Of the first input's mean square behind the block; 0 without a prediction."""
+        if self.predicted is None or not self.predicted_error:
+            return 0.0
+        return (self.first[1] - self.predicted) / self.predicted_error
+
+
+def predicted(
+    blocks: list[AuditedBlock], network: GramNetwork, measured: GramNetwork
+) -> list[AuditedBlock]:
+    """The same with the mean squares of the first input as the theory of two networks has them.
+
+    Given its R^(0), R^(l) is K^(l) with Var R^(l) − χ² Var R^(0) over networks, to order 1/N.
+    """
+    if len(blocks) != network.depth:
+        raise ValueError(
+            f"intent must have the depth of the model, {len(blocks)} blocks, got {network.depth}"
+        )
+    s, other = (solve(each, blocks[0].first[0]) for each in (network, measured))
+    variance = s.kernel_variance - s.response**2 * s.kernel_variance[0]
+    errors = np.sqrt(np.maximum(variance, 0.0))[1:]
+    rows = zip(blocks, s.kernels[1:-1], errors, other.kernels[1:-1], strict=True)
+    return [
+        replace(b, predicted=float(K), predicted_error=float(e), explained=float(w))
+        for b, K, e, w in rows
+    ]
 
 
 def blocks_of(model: torch.nn.Module) -> tuple[str, list[tuple[str, Any]]]:
@@ -78,8 +117,9 @@ def random_inputs(model: torch.nn.Module) -> Any:
         if weight is None or next(module.parameters(recurse=False), None) is None:
             continue
         if isinstance(module, torch.nn.Embedding):
-            shape = _SAMPLES, _TOKENS
-            return torch.randint(module.num_embeddings, shape, generator=generator)
+            tokens = _SAMPLES, _TOKENS
+            return torch.randint(module.num_embeddings, tokens, generator=generator)
+        shape: tuple[int, ...]
         if isinstance(module, torch.nn.Conv2d):
             shape = _SAMPLES, module.in_channels, _PIXELS, _PIXELS
         elif weight.ndim == 2:
@@ -168,7 +208,9 @@ def _blocks(names: list[str], streams: list[Any], gradients: Any) -> list[Audite
             correlation = float(first @ second / size) if size else None
         share = added / behind if behind else 0.0
         gradient = norm / norms[-1] if norms[-1] else np.nan
-        rows.append(AuditedBlock(name, before, behind, share, linear, correlation, gradient))
+        first = tuple(float((each.reshape(-1, each.shape[-1])[0] ** 2).mean()) for each in (x, y))
+        numbers = before, behind, share, linear, correlation, gradient, first
+        rows.append(AuditedBlock(name, *numbers))
     return rows
 
 

@@ -220,17 +220,17 @@ def _fault(x: np.ndarray) -> str:
     if np.isinf(x).any():
         return "entries are infinite"
     sizes = np.abs(x)
-    least, most = np.min(sizes, where=sizes > 0, initial=np.inf), sizes.max(initial=0.0)
+    least, most = sizes.min(initial=np.inf, where=sizes > 0), sizes.max(initial=0.0)
     if least < _DENORMAL or most > _UNEVEN * least:
         return f"entries from {least:.2g} to {most:.2g}"
     if x.ndim > 1 and x[0].size >= _ROW and len(x) > 1:
         rows = x.reshape(len(x), -1)
-        rows = rows[np.ptp(rows, axis=1) > 0]
         # Rows that are the same have the same product with a random vector.
         products = rows @ np.random.default_rng(0).standard_normal(rows.shape[1])
-        repeated = len(rows) - len(np.unique(products))
-        if repeated:
-            return f"{repeated} rows are repeated"
+        if len(np.unique(products)) < len(products):
+            rows = rows[np.ptp(rows, axis=1) > 0]
+            repeated = len(rows) - len(np.unique(rows, axis=0))
+            return f"{repeated} rows are repeated" if repeated else ""
     return ""
 
 
