@@ -181,7 +181,7 @@ def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
     """The law and the size of a tensor, in float64."""
     import torch
 
-    x = tensor.detach().double().cpu().numpy()
+    x = tensor.detach().cpu().double().numpy()
     if place.kind == "embedding" and x.any():
         # Rows of padding are zero.
         x = x[x.any(axis=-1)]
