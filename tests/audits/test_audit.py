@@ -6,8 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.stats import chi2, norm
 
 import fieldtheory as ft
+from fieldtheory.audits.intents import score
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
@@ -90,6 +92,21 @@ def test_the_error_is_the_spread_of_repeated_draws(draw, n):
     # That of 300 numbers has an error of 4 %.
     assert error == pytest.approx(spread, rel=0.16)
     assert rows[0].freedom == pytest.approx(0.5 / rows[0].error ** 2)
+
+
+@pytest.mark.parametrize(("draw", "share"), [(nn.init.normal_, 1.0), (nn.init.uniform_, 2.5)])
+def test_degrees_of_freedom_of_a_law_are_exact(draw, share):
+    weight = _drawn(draw)
+    row = _held(weight - 0.5 if share > 1 else weight)
+    assert row.freedom == pytest.approx(share * weight.numel(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("freedom", "accuracy"), [(50, 0.12), (500, 0.02), (50_000, 1e-3)])
+@pytest.mark.parametrize("z", [-6.0, -3.0, -0.5, 0.5, 3.0, 6.0])
+def test_z_is_that_of_chi_squared(z, freedom, accuracy):
+    square = chi2.ppf(norm.cdf(z), freedom) if z < 0 else chi2.isf(norm.sf(z), freedom)
+    measured = score(0.3 * (square / freedom) ** 0.5, 0.3, freedom, 1e-7)
+    assert measured == pytest.approx(z, abs=accuracy)
 
 
 def _conv1d():
