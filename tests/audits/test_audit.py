@@ -268,6 +268,16 @@ def test_intents(intent, ok):
     assert ft.audit(model, intent=intent).ok == ok
 
 
+def test_of_two_that_chance_does_not_give_the_one_farther_off_is_first():
+    model = chain(layers=3)
+    nn.init.constant_(model[0].bias, 0.2)
+    nn.init.constant_(model[2].bias, 1e-3)
+    nn.init.constant_(model[4].bias, 0.3)
+    audit = ft.audit(model, intent={"*.bias": ("constant", 0.1)})
+    assert [row.name for row in audit.deviations] == ["2.bias", "4.bias", "0.bias"]
+    assert [row.factor for row in audit.deviations] == pytest.approx([0.01, 3.0, 2.0])
+
+
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_rounding_does_not_alarm(kind):
     torch.manual_seed(7)
