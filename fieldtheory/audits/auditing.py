@@ -90,7 +90,8 @@ class Audit:
     depth_laws : tuple of DepthLaw
         Roles with three layers or more.
     blocks : tuple of AuditedBlock
-        The stream at every block; empty where the model has no list of like layers, or no inputs.
+        The stream at every block; empty where the model has no list of like layers, or does not
+        take the inputs that are drawn.
     deviations : tuple of Deviation
         What is beyond chance, the farthest first.
     tests : int

@@ -118,7 +118,8 @@ def random_inputs(model: torch.nn.Module) -> Any:
             continue
         if isinstance(module, torch.nn.Embedding):
             tokens = _SAMPLES, _TOKENS
-            return torch.randint(module.num_embeddings, tokens, generator=generator)
+            ids = torch.randint(module.num_embeddings, tokens, generator=generator)
+            return ids.to(weight.device)
         shape: tuple[int, ...]
         if isinstance(module, torch.nn.Conv2d):
             shape = _SAMPLES, module.in_channels, _PIXELS, _PIXELS
@@ -128,7 +129,7 @@ def random_inputs(model: torch.nn.Module) -> Any:
             shape = _SAMPLES, *weight.shape
         else:
             return None
-        return torch.randn(shape, generator=generator, dtype=weight.dtype)
+        return torch.randn(shape, generator=generator).to(weight)
     return None
 
 
@@ -189,7 +190,7 @@ def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:
         if result is None or len(streams) != len(blocks):
             return []
         generator = torch.Generator().manual_seed(0)
-        direction = torch.randn(result.shape, generator=generator, dtype=result.dtype)
+        direction = torch.randn(result.shape, generator=generator).to(result)
         behind = [made for _, made in streams]
         gradients = torch.autograd.grad((result * direction).sum(), behind, allow_unused=True)
     return _blocks([name for name, _ in blocks], streams, gradients)
@@ -200,7 +201,7 @@ def _blocks(names: list[str], streams: list[Any], gradients: Any) -> list[Audite
     norms = [0.0 if g is None else float(g.double().norm()) for g in gradients]
     linear = None
     for name, (given, made), norm in zip(names, streams, norms, strict=True):
-        x, y = (each.detach().double().numpy() for each in (given, made))
+        x, y = (each.detach().cpu().double().numpy() for each in (given, made))
         before, behind, added = (float((each**2).mean()) for each in (x, y, y - x))
         linear = (before if linear is None else linear) + added
         correlation = None
