@@ -7,7 +7,7 @@ import pytest
 
 import fieldtheory
 
-collect_ignore = [] if find_spec("torch") else ["fieldtheory/training"]
+collect_ignore = [] if find_spec("torch") else ["fieldtheory/training", "fieldtheory/audits"]
 
 # The distribution `fieldtheory` of the index, another package, installs a module of this name.
 if Path(fieldtheory.__file__).parent != Path(__file__).parent / "fieldtheory":

@@ -1,5 +1,6 @@
 """The public names of the package and their modules, each loaded when it is asked for."""
 
+from fieldtheory.audits.auditing import Audit, audit
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError
 from fieldtheory.blocks.measurement import BlockMeasurement
@@ -41,6 +42,7 @@ from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDer
 
 __all__ = [
     "Activation",
+    "Audit",
     "BlockMeasurement",
     "BlockNetwork",
     "Comparison",
@@ -75,6 +77,7 @@ __all__ = [
     "TiltedPosterior",
     "TraceCovariance",
     "ValidityWarning",
+    "audit",
     "compare",
     "covariance_with",
     "critical_network",

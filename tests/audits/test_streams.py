@@ -1,0 +1,133 @@
+"""Signals of models of many forms, and that nothing in a model changes."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fieldtheory as ft
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from torch import nn  # noqa: E402
+
+from tests.audits.models import GPT, convolutions  # noqa: E402
+
+
+@dataclass
+class Output:
+    loss: Any
+    logits: Any
+
+
+ENDS = [
+    lambda y: y,
+    lambda y: (y, None),
+    lambda y: {"logits": y},
+    lambda y: Output(None, y),
+    lambda y: [None, (y,)],
+]
+
+
+class Residual(nn.Linear):
+    def forward(self, x):
+        return x + torch.tanh(super().forward(x))
+
+
+class Stack(nn.Module):
+    """Blocks on a stream, and what comes behind them."""
+
+    def __init__(self, end):
+        super().__init__()
+        self.layers, self.end = nn.Sequential(*(Residual(64, 64) for _ in range(3))), end
+
+    def forward(self, x):
+        return self.end(self.layers(x))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("end", ENDS)
+def test_ends_of_models(end):
+    torch.manual_seed(0)
+    model = Stack(end)
+    x = torch.randn(5, 64)
+    blocks = ft.audit(model, inputs=x).blocks
+    assert [block.name for block in blocks] == ["0", "1", "2"]
+    for block, layer in zip(blocks, model.layers, strict=True):
+        added = layer(x) - x
+        assert block.before == pytest.approx(float(x.square().mean()), rel=1e-5)
+        x = x + added
+        assert block.behind == pytest.approx(float(x.square().mean()), rel=1e-5)
+        share = float(added.square().mean() / x.square().mean())
+        assert block.share == pytest.approx(share, rel=1e-4)
+
+
+def test_models_without_like_layers_have_no_blocks():
+    audit = ft.audit(nn.Sequential(nn.Linear(9, 4), nn.Tanh(), nn.LayerNorm(4)))
+    assert audit.ok and audit.blocks == ()
+    assert "Nothing deviates" in str(audit) and "<p>" in audit.to_html()
+
+
+def _state(model):
+    return {
+        "weights": {k: v.clone() for k, v in model.state_dict(keep_vars=False).items()},
+        "same": [id(t) for t in (*model.parameters(), *model.buffers())],
+        "modes": [module.training for module in model.modules()],
+        "gradients": [(p.requires_grad, p.grad) for p in model.parameters()],
+        "hooks": [
+            (len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks))
+            for m in model.modules()
+        ],
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state()[1].tolist(),  # noqa: NPY002
+    }
+
+
+class Counting(nn.Module):
+    """A block that writes and replaces its buffers and draws numbers; it may fail."""
+
+    def __init__(self, fails):
+        super().__init__()
+        self.linear, self.norm, self.fails = nn.Linear(16, 16), nn.BatchNorm1d(16), fails
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("last", torch.zeros(16))
+
+    def forward(self, x):
+        self.count += 1
+        self.last = x.detach().mean(0)
+        np.random.rand(3)  # noqa: NPY002
+        if self.fails:
+            raise RuntimeError("a block that fails")
+        return x + self.norm(self.linear(x)) + 0 * torch.rand(16)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_in_a_model_changes(fails):
+    model = nn.Sequential(*(Counting(fails and i == 2) for i in range(3)))
+    model[1].eval()
+    model[0].linear.weight.requires_grad_(False)
+    model[2].linear.register_forward_hook(lambda *_: None)
+    before, whole = _state(model), copy.deepcopy(model)
+    if fails:
+        with pytest.raises(RuntimeError, match="a block that fails"):
+            ft.audit(model, inputs=torch.ones(4, 16))
+        # Where inputs are guessed, the weights are audited.
+        assert ft.audit(model).blocks == ()
+    else:
+        assert len(ft.audit(model, inputs=np.ones((4, 16)), intent="torch").blocks) == 3
+    after = _state(model)
+    weights, others = after.pop("weights"), before.pop("weights")
+    assert weights.keys() == others.keys() == whole.state_dict().keys()
+    assert all(torch.equal(weights[k], others[k]) for k in weights)
+    assert torch.equal(after.pop("torch"), before.pop("torch"))
+    assert after == before
+
+
+def test_inputs_of_integers_stay_integers():
+    torch.manual_seed(0)
+    tokens = np.arange(12).reshape(3, 4)
+    assert len(ft.audit(GPT(), inputs=tokens).blocks) == 4
+    assert len(ft.audit(GPT(), inputs=tokens.tolist()).blocks) == 4
+    images = np.random.default_rng(0).normal(size=(2, 3, 8, 8))
+    assert ft.audit(convolutions(), inputs=images).ok
