@@ -18,9 +18,10 @@ LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/te
 TORCH := 2.13.0+cpu
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 # Tests that torch decides on.
-TORCH_TESTS := tests/blocks/test_torch_blocks.py tests/cli/test_figures_command.py tests/figures \
-  tests/networks/test_callables.py tests/test_docs.py tests/test_package.py tests/test_site.py \
-  tests/training
+TORCH_TESTS := tests/audits tests/blocks/test_torch_blocks.py tests/cli/test_audit_command.py \
+  tests/cli/test_examples.py tests/cli/test_figures_command.py tests/figures \
+  tests/networks/test_callables.py tests/plotting/test_audits.py tests/test_docs.py \
+  tests/test_package.py tests/test_site.py tests/training
 # Two processes on two cores: neither needs threads of its own in matrix products.
 ONE_THREAD := OMP_NUM_THREADS=1
 PYTEST := pytest -n 2 --dist worksteal
@@ -82,7 +83,7 @@ coverage: test ## make test, and which lines it runs
 
 test-without-torch: $(INSTALLED) ## the tests that torch decides on, as where it is not installed
 	$(ONE_THREAD) $(BIN)/python -m $(PYTEST) -p tests.without_torch $(TORCH_TESTS) \
-	  -k 'torch or train or names or patterns or public'
+	  -k 'torch or train or audit or names or patterns or public'
 
 test-lowest: ## some of the tests with the lowest versions that setup.cfg admits
 	$(call fresh_venv,$(LOWEST))

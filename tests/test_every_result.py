@@ -54,6 +54,7 @@ CALLS = {
     ),
     "lambdify": lambda: ft.lambdify([H], H),
     "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
+    "audit": lambda: ft.audit(pytest.importorskip("torch").nn.Linear(20, 20)),
 }
 LIMIT = ft.DiffusionNetwork(depth=4, width=5)
 # What the same functions give for diffusion networks.
@@ -100,6 +101,9 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
         assert "<" in found._repr_html_()
         assert set(found.to_xarray().dims)
         assert callable(getattr(type(found), "load_file" if name == "sweep" else "load"))
+    elif name == "audit":
+        assert len(found.plot().axes) == 1 and "<table>" in found._repr_html_()
+        assert repr(found).startswith("Audit(Nothing deviates") and str(found) in repr(found)
     elif name == "explain":
         assert found._repr_html_().startswith("<table>")
     elif name == "derive":

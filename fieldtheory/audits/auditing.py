@@ -25,8 +25,10 @@ from fieldtheory.plotting.tables import table_html, table_text
 FALSE_ALARM = 1e-3
 # Entries that tell uniform, normal and truncated laws from each other without doubt.
 _SURE = 20_000
-# Deviations that are listed in the text.
+# Deviations that are listed in the text; of more than these, roles.
 _LISTED = 12
+# Columns that only tensors have that deviate.
+_BEYOND = "meant", "factor", "z"
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ class Audit:
         How many tests there were.
     probability : float
         With which the most significant of them exceeds what it did, for a model that is as meant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> result = audit(torch.nn.Linear(64, 64), intent={"weight": "orthogonal"})
+    >>> result.ok, result.deviations[0].measured
+    (False, 'uniform 0.07...')
     """
 
     tensors: tuple[AuditedTensor, ...]
@@ -114,18 +123,20 @@ class Audit:
     def statement(self) -> str:
         """The verdict in a sentence."""
         count = len({row.place.role for row in self.tensors})
-        of = f"{len(self.tensors)} tensors in {count} roles, {self.tests} tests"
+        of = f"{len(self.tensors)} tensors of {count} roles, {self.tests} tests"
         if self.ok:
             return f"Nothing deviates: {of}, p = {self.probability:.2g} for all together."
         first = self.deviations[0]
         factor = "" if np.isnan(first.factor) else f", {first.factor:.3g} times that"
+        number = len(self.deviations)
         return (
-            f"{len(self.deviations)} of {of} deviate. First {first.name}: {first.measured} and not "
-            f"{first.meant}{factor} (z = {first.z:.3g})."
+            f"{number} deviation{'s' * (number > 1)} in {of}. First {first.name}: "
+            f"{first.measured} and not {first.meant}{factor} (z = {first.z:.4g})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for every tensor."""
+        """A dict for every tensor; meant, factor and z are None where nothing deviates."""
+        beyond = {row.name: row for row in self.deviations}
         return [
             {
                 "name": row.place.name,
@@ -135,6 +146,7 @@ class Audit:
                 "deviation": row.deviation,
                 "error": row.error * row.deviation,
                 "weight_variance": row.weight_variance,
+                **{n: getattr(beyond.get(row.place.name), n, None) for n in _BEYOND},
             }
             for row in self.tensors
         ]
@@ -146,21 +158,31 @@ class Audit:
         return pandas.DataFrame(self.rows())
 
     def _tables(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        deviations = [vars(row) for row in self.deviations[:_LISTED]]
-        laws = [
-            {"role": row.role, "layers": row.layers, "law": row.law, "deviation": row.deviation}
-            for row in self.depth_laws
+        roles = {row.place.name: row.place.role for row in self.tensors}
+        groups = defaultdict(list)
+        for row in self.deviations:
+            many = len(self.deviations) > _LISTED
+            key = roles.get(row.name, row.name) if many else row.name, np.isinf(row.z)
+            groups[key].append(row)
+        # Of several the farthest.
+        deviations = [
+            {"tensor": role if len(rows) > 1 else rows[0].name, "number": len(rows)}
+            | {n: _rounded(value) for n, value in vars(rows[0]).items() if n != "name"}
+            for (role, _), rows in [*groups.items()][:_LISTED]
         ]
+        columns = "role", "layers", "law", "deviation"
+        laws = [{n: _rounded(getattr(row, n)) for n in columns} for row in self.depth_laws]
+        # What is before a block is behind the last one.
         names = "name", "behind", "share", "linear", "correlation", "gradient"
-        blocks = [{name: getattr(row, name) for name in names} for row in self.blocks]
+        blocks = [{n: _rounded(getattr(row, n)) for n in names} for row in self.blocks]
         predictions = [
             {
                 "block": row.name,
-                "⟨h²⟩": row.first[1],
-                "predicted": row.predicted,
-                "±": row.predicted_error,
-                "z": row.z,
-                "by weights": row.explained,
+                "⟨h²⟩": _rounded(row.first[1]),
+                "predicted": _rounded(row.predicted),
+                "±": _rounded(row.predicted_error),
+                "z": _rounded(row.z),
+                "by weights": _rounded(row.explained),
             }
             for row in self.blocks
             if row.predicted is not None
@@ -173,6 +195,9 @@ class Audit:
         return "\n\n".join(
             [self.statement, *(table_text(rows, title) for title, rows in self._tables())]
         )
+
+    def __repr__(self) -> str:
+        return f"Audit({self.statement})"
 
     def to_html(self) -> str:
         """The verdict and the tables, all tensors among them."""
@@ -230,11 +255,11 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     >>> _ = torch.manual_seed(0)
     >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
     >>> print(audit(model, intent="torch").statement)
-    Nothing deviates: 8 tensors in 2 roles, 8 tests, p = ...
+    Nothing deviates: 8 tensors of 2 roles, 8 tests, p = ...
     >>> torch.nn.init.zeros_(model[2].weight).shape
     torch.Size([64, 64])
     >>> print(audit(model).statement)
-    1 of 8 tensors in 2 roles, ... tests deviate. First 2.weight: ...
+    1 deviation in 8 tensors of 2 roles, ... tests. First 2.weight: ...
     """
     rule, tensors = as_intent(intent), tensors_of(model)
     deviations, scores = _of_intent(rule, tensors) if rule else ([], [])
@@ -247,8 +272,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     laws = _depth_laws([row for row in tensors if row.place.name not in meant])
     scores += [law.z for law in laws]
     deviations += [
-        Deviation(law.name, f"σ of {law.role} {law.law}", "that of the others", law.factor, law.z)
-        for law in laws
+        Deviation(law.name, "out of line", "as the other layers", law.factor, law.z) for law in laws
     ]
     blocks = _signals(model, checked_inputs(model, inputs))
     if isinstance(intent, GramNetwork) and blocks:
@@ -301,10 +325,17 @@ def _of_intent(rule: Rule, tensors: list[AuditedTensor]) -> tuple[list[Deviation
             z = of_size if abs(of_size) >= z else z
         scores.append(z)
         factor = row.deviation / target.deviation if target.deviation else np.nan
-        meant = " ".join(filter(None, (target.law, _number(target.deviation))))
-        measured = f"{row.law} {_number(row.deviation)}"
+        # The law is said where it is another one.
+        law = target.law if target.law != row.law else None
+        meant = " ".join(filter(None, (law, _number(target.deviation))))
+        measured = " ".join(filter(None, (law and row.law, _number(row.deviation))))
         deviations.append(Deviation(row.place.name, measured, meant, factor, z))
     return deviations, scores
+
+
+def _rounded(value: Any) -> Any:
+    """Four digits of a number, so that tables fit 80 columns."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _of_signal(row: AuditedBlock) -> Deviation:

@@ -125,6 +125,8 @@ def random_inputs(model: torch.nn.Module) -> Any:
             shape = _SAMPLES, module.in_channels, _PIXELS, _PIXELS
         elif weight.ndim == 2:
             shape = _SAMPLES, weight.shape[1]
+        elif hasattr(module, "normalized_shape"):
+            shape = _SAMPLES, *weight.shape
         else:
             return None
         return torch.randn(shape, generator=generator).to(weight)

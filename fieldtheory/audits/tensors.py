@@ -47,6 +47,13 @@ class Place(NamedTuple):
         Inputs and outputs of a weight; of a bias those of its module's weight.
     residual : bool
         Whether the name is that of the last matrix of a branch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(3)))
+    >>> next(places(model))[0]
+    Place(name='0.weight', kind='linear', role='*.weight', layer=1, depth=3, fan_in=64, ...)
     """
 
     name: str

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import fieldtheory
+from fieldtheory.cli.audit_command import audit
 from fieldtheory.cli.critical_command import critical
 from fieldtheory.cli.derive_command import derive
 from fieldtheory.cli.diffusion_command import diffusion
@@ -64,9 +65,9 @@ def _fieldtheory(
     parameters, x + φ(W ψ(x) + b), and what they are at infinite depth; **simulate** draws finite
     networks and compares them with the theory; **posterior** says what a network of width N learns
     from labels, to order 1/N; **measure** finds the scales of skip and branch that
-    suit a residual block of your own; **verify** compares the theory with high-precision numbers;
-    **figures** draws the figures of the papers; **run** does everything for a set of samples and
-    writes one page to look at.
+    suit a residual block of your own; **audit** holds a torch model against how it was meant to
+    start; **verify** compares the theory with high-precision numbers; **figures** draws the figures
+    of the papers; **run** does everything for a set of samples and writes one page to look at.
 
     Each command explains itself: `fieldtheory solve --help`.
     """
@@ -74,7 +75,7 @@ def _fieldtheory(
 
 for command in (
     *(derive, solve, tangent, diffusion, sweep, optimum, critical),
-    *(simulate, posterior, measure, verify, figures, run),
+    *(simulate, posterior, measure, audit, verify, figures, run),
 ):
     app.command()(command)
 

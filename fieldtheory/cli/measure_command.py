@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import runpy
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo, print_rows
+from fieldtheory.cli.user_modules import imported
 
 
 def measure(
@@ -56,7 +53,7 @@ def measure(
 
     with parts_of(save, ".npz"):
         measured = measure_block(
-            _imported(block),
+            imported("block", block),
             width,
             samples,
             K0=values.kernel(K0),
@@ -69,30 +66,3 @@ def measure(
     print_rows(measured.rows, format, measured.title)
     if format == "table":
         echo(measured.statement)
-
-
-def _imported(text: str) -> Any:
-    """Object named by module:name or file.py:name; modules of the current folder come first."""
-    name, colon, path = text.partition(":")
-    if not colon or not name or not path:
-        raise ValueError(f"block must be module:name, such as blocks:two_layers, got {text!r}")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        value: Any = (
-            SimpleNamespace(**runpy.run_path(name))
-            if name.endswith(".py")
-            else importlib.import_module(name)
-        )
-    except Exception as error:
-        raise ValueError(
-            f"block must name a module that can be imported, got {name!r}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    finally:
-        sys.path.remove(here)
-    for part in path.split("."):
-        if not hasattr(value, part):
-            raise ValueError(f"block must name something in {name}, which has no {path!r}")
-        value = getattr(value, part)
-    return value

@@ -20,6 +20,10 @@ ACTIVATIONS = (
     "squared_relu, softshrink, hardshrink, tanhshrink, log_sigmoid, arctan, arcsinh, sinh, isru, "
     "gaussian, abs, sign, heaviside, cos, square, cubic, log_cosh, exp"
 )
+INTENTS = (
+    "gpt2, llama, megatron, plain, lns, layerscale, zero, deepnorm, mup-depth, completep, torch, "
+    "kaiming, xavier"
+)
 SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
 ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]

@@ -26,6 +26,7 @@ COMMANDS = (
     "critical",
     "simulate",
     "measure",
+    "audit",
     "verify",
     "figures",
     "run",
@@ -115,12 +116,14 @@ class TestHelp:
 
 def test_lists_of_help_pages_are_those_of_the_package():
     """They are written out, since a help page loads no formulas."""
+    from fieldtheory.audits.intents import INTENTS
     from fieldtheory.cli import options, problem
     from fieldtheory.networks.activations import ACTIVATIONS
     from fieldtheory.networks.block import BlockNetwork
     from fieldtheory.networks.schedules import SCHEDULES
 
     assert options.ACTIVATIONS.split(", ") == list(ACTIVATIONS)
+    assert options.INTENTS.split(", ") == list(INTENTS)
     formulas = ", ".join(f"{name} {s.formula}" for name, s in SCHEDULES.items())
     assert formulas == options.SCHEDULES
     default = BlockNetwork(depth=1)
