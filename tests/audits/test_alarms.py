@@ -102,15 +102,15 @@ def _alarms(seeds):
     return alarms
 
 
-def test_a_correct_model_of_three_thousand_tensors_raises_none():
-    torch.manual_seed(0)
-    model = nn.ModuleList(nn.Linear(12, 12, bias=False) for _ in range(3000))
+def test_a_correct_model_of_many_tensors_raises_none():
+    torch.manual_seed(3)
+    model = nn.ModuleList(nn.Linear(12, 12, bias=False) for _ in range(1500))
     for linear in model:
         nn.init.normal_(linear.weight, std=0.1)
     audit = ft.audit(model, intent={"*": 0.1})
-    assert audit.ok and audit.tests == 3000
-    # A test of each by itself would raise three.
-    assert 1e-3 < audit.probability < 1
+    assert audit.ok and audit.tests == 1500
+    # The farthest has a z of 3.9, which a test of it alone would call wrong.
+    assert 0.1 < audit.probability < 0.2
     nn.init.normal_(model[7].weight, std=0.2)
     assert [row.name for row in ft.audit(model, intent={"*": 0.1}).deviations] == ["7.weight"]
 
