@@ -232,11 +232,11 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
         Arguments of a forward pass; drawn at random if left out, where the first layer says what
         they are (embeddings, images, vectors).
     intent : str, mapping, callable or BlockNetwork, optional
-        A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as ``"*.c_proj.weight"`` to
-        a deviation, a law ("zeros", "normal", ...), both as a tuple, or a function of a `Place`;
-        or such a function of all parameters, None for what is not tested. Or a `BlockNetwork`: its
-        matrices, and the mean square of the stream behind every block with ± over networks of its
-        width, for a model that is nothing but such blocks.
+        A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as
+        ``"*.c_proj.weight"`` to a deviation, a law ("zeros", "normal", ...), both as a tuple, or a
+        function of a `Place`; or such a function of all parameters, None for what is not tested.
+        Or a `BlockNetwork`: its matrices, and the mean square of the stream behind every block with
+        ± over networks of its width, for a model that is nothing but such blocks.
 
     Returns
     -------
