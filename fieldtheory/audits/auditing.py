@@ -81,7 +81,7 @@ class DepthLaw:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a model is at its start, and what of it is not as meant; returned by `audit`.
+    """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How weights are meant to start: rules by name, and those of well-known models."""
+"""Intended starts of weights: rules by name, and those of well-known models."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def as_intent(intent: Any) -> Rule | None:
 
 
 def target_of(rule: Rule, place: Place) -> Target | None:
-    """What a rule says of a parameter: None, a law, a deviation, or both."""
+    """Target of a parameter by a rule: a law, a deviation, both, or None."""
     value = rule(place)
     if value is None:
         return None
@@ -124,16 +124,11 @@ def gpt2(place: Place) -> Any:
     return _vectors(place)
 
 
-def lns(place: Place) -> Any:
-    """As "plain": LayerNorm scaling multiplies what the norms give, not the weights.
-
-    Sun et al., arXiv:2502.05795.
-    """
-    return plain(place)
-
-
 def plain(place: Place) -> Any:
-    """Weights of deviation 0.02, biases zero, norms one: ``initializer_range`` in transformers."""
+    """Weights of deviation 0.02, biases zero, norms one: ``initializer_range`` in transformers.
+
+    Also "lns": LayerNorm scaling (Sun et al., arXiv:2502.05795) multiplies what the norms give.
+    """
     if place.kind in ("linear", "embedding", "matrix"):
         return 0.02
     return _vectors(place)
@@ -201,7 +196,7 @@ INTENTS: dict[str, Rule] = {
     "llama": gpt2,
     "megatron": gpt2,
     "plain": plain,
-    "lns": lns,
+    "lns": plain,
     "layerscale": layerscale,
     "zero": zero,
     "deepnorm": deepnorm,

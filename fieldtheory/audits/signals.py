@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.audits.tensors import layer_lists
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.numerics.solution import solve
 
@@ -87,24 +88,12 @@ def predicted(
     ]
 
 
-def blocks_of(model: torch.nn.Module) -> tuple[str, list[tuple[str, Any]]]:
-    """The longest list of layers of one type, and its layers."""
-    import torch
-
-    lists = [
-        (name, [*module.named_children()])
-        for name, module in model.named_modules()
-        if isinstance(module, torch.nn.ModuleList | torch.nn.Sequential)
-    ]
-    alike = [
-        (name, children)
-        for name, children in lists
-        if len(children) > 1 and len({type(child) for _, child in children}) == 1
-    ]
-    if not alike:
-        return "", []
-    name, children = max(alike, key=lambda each: len(each[1]))
-    return name, children
+def blocks_of(model: torch.nn.Module) -> list[tuple[str, Any]]:
+    """The layers of the longest list of layers of one type; none if there is none of two."""
+    alike, _ = layer_lists(model)
+    name, layers = max(alike.items(), key=lambda each: len(each[1]), default=("", []))
+    children = dict(model.get_submodule(name).named_children())
+    return [(layer, children[layer]) for layer in layers] if len(layers) > 1 else []
 
 
 def random_inputs(model: torch.nn.Module) -> Any:
@@ -171,15 +160,15 @@ def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:
     """The blocks of a model that the stream passes one after the other; none if there are none."""
     import torch
 
-    _, blocks = blocks_of(model)
+    blocks = blocks_of(model)
     if not blocks:
         return []
     streams: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def record(module: Any, arguments: Any, output: Any) -> None:
-        given, made = _tensor(arguments), _tensor(output)
-        if given is not None and made is not None and given.shape == made.shape:
-            streams.append((given, made))
+        before, behind = _tensor(arguments), _tensor(output)
+        if before is not None and behind is not None and before.shape == behind.shape:
+            streams.append((before, behind))
 
     with unchanged(model) as hooks:
         for parameter in model.parameters():

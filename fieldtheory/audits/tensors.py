@@ -28,7 +28,7 @@ _FAR, _DENORMAL, _UNEVEN = 6.0, 1e-38, 1e24
 
 
 class Place(NamedTuple):
-    """Where a parameter stands in a model.
+    """Place of a parameter in a model.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ _RESIDUAL = re.compile(
 
 def places(model: torch.nn.Module) -> Iterator[tuple[Place, torch.Tensor]]:
     """Parameters and floating buffers of a model, shared ones once, with their places."""
-    containers = _containers(model)
+    alike, others = layer_lists(model)
+    containers = alike or others
     depth = max((len(layers) for layers in containers.values()), default=1)
     known: set[int] = set()
     for path, module in model.named_modules():
@@ -134,8 +135,8 @@ def places(model: torch.nn.Module) -> Iterator[tuple[Place, torch.Tensor]]:
             yield Place(name, kind, role, layer, own or depth, *fans, residual), tensor
 
 
-def _containers(model: torch.nn.Module) -> dict[str, list[str]]:
-    """Lists of layers with the indices of those that have parameters: like ones if there are."""
+def layer_lists(model: torch.nn.Module) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Lists of layers of one type, and others, with the indices of those with parameters."""
     import torch
 
     lists: dict[bool, dict[str, list[str]]] = {True: {}, False: {}}
@@ -146,7 +147,7 @@ def _containers(model: torch.nn.Module) -> dict[str, list[str]]:
         layers = [k for k, child in children.items() if next(child.parameters(), None) is not None]
         if (is_chain or is_list) and all(map(str.isdigit, children)) and len(layers) > is_chain:
             lists[len(set(map(type, children.values()))) == 1][name] = layers
-    return lists[True] or lists[False]
+    return lists[True], lists[False]
 
 
 def _role(name: str, containers: dict[str, list[str]]) -> tuple[str, int | None, int]:

@@ -106,8 +106,8 @@ def gain(activation: Any, digits: int | None = None, proven: bool = False) -> Ga
     def moments(psi: Activation) -> tuple[Any, ...]:
         """⟨ψ²⟩ and its derivative at K = 1, of a layer with g = 1."""
         layer = FeedForwardNetwork(depth=1, activation=psi, weight_variance=1, bias_variance=0)
-        found = solve(layer, 1, digits=digits, proven=proven)  # type: ignore[call-overload]
-        both = found.kernels[1], found.response[1]
+        solution = solve(layer, 1, digits=digits, proven=proven)  # type: ignore[call-overload]
+        both = solution.kernels[1], solution.response[1]
         return both if digits else tuple(map(float, both))
 
     M, change = moments(phi)

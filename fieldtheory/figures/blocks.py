@@ -82,8 +82,8 @@ def layers(depth: int = 48, progress: bool = False) -> Numbers:
     array([0.5       , 0.33333333, 0.25      ])
     """
     L = validation.integer("depth", depth, 1)
-    found = in_turn([partial(_by_layers, L, norm) for norm in _NORMS], "blocks.layers", progress)
-    values = dict(zip(_QUANTITIES, map(np.array, zip(*found, strict=True)), strict=True))
+    results = in_turn([partial(_by_layers, L, norm) for norm in _NORMS], "blocks.layers", progress)
+    values = dict(zip(_QUANTITIES, map(np.array, zip(*results, strict=True)), strict=True))
     return Numbers(_curves(values), rf"$L = {L}$, {_CHOSEN}", values)
 
 
@@ -103,8 +103,8 @@ def depths(depths: Sequence[int] = (12, 24, 48, 100, 200, 400), progress: bool =
     """
     L = integers("depths", depths)
     parts = [partial(_by_layers, depth, norm) for norm in _NORMS for depth in L.tolist()]
-    found = in_turn(parts, "blocks.depths", progress)
-    ends = [[K[:, -1], c[:, -1], C[:, -1], part[:, 0] / part[:, -1]] for K, c, C, part in found]
+    results = in_turn(parts, "blocks.depths", progress)
+    ends = [[K[:, -1], c[:, -1], C[:, -1], part[:, 0] / part[:, -1]] for K, c, C, part in results]
     each = np.reshape(ends, (len(_NORMS), len(L), len(_QUANTITIES), len(SCALES)))
     values = dict(zip(_QUANTITIES, each.transpose(2, 0, 3, 1), strict=True))
     chosen = rf"{_CHOSEN}; (a) without $\rho = 1$, no norm: over {_MOST:g}"

@@ -4,9 +4,6 @@ from fieldtheory.grams import gram_scaling as gram_scaling
 from fieldtheory.grams import gram_simulation as gram_simulation
 from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.grams.gram_tangents import GramTangentKernels
-from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.theory import gram_derivation as gram_derivation
-
-compare.register(GramSolution)(compare.__wrapped__)  # type: ignore[attr-defined]
 
 __all__ = ["GramSolution", "GramTangentKernels"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.grams.gram_theory import require_norms
 from fieldtheory.montecarlo.ensemble import groups_of
 from fieldtheory.montecarlo.sampling.forward import (
     affine,
@@ -46,11 +47,7 @@ class GramRun(Run):
             )
         with np.errstate(invalid="ignore"):
             read = network.read(GramEntry(own, own, own), network.of_layer(1))
-        if not np.isfinite(read).all():
-            raise ValueError(
-                "K0 must have positive variances where a norm divides by them, got "
-                f"{own.min():.6g}; use epsilon > 0"
-            )
+        require_norms(own, read)
 
     @property
     def drawn(self) -> int:

@@ -14,7 +14,6 @@ from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_fluctuations import GramFluctuations
 from fieldtheory.grams.gram_responses import propagators, responses, tangents
 from fieldtheory.grams.gram_theory import GramChain
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
@@ -38,7 +37,7 @@ FIELDS["kernel_shift"] = replace(FIELDS["kernel_shift"], sum_of="")
 
 
 @dataclass(frozen=True, eq=False)
-class GramSolution(Computed, SeparateTheory):
+class GramSolution(Computed):
     """The theory of a network of blocks in numbers; every field is computed when first asked for.
 
     R^(l) is the Gram matrix (1/N) Σ_i h_i h_i of the stream, behind the norm for post-norm and

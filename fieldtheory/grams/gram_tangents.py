@@ -12,7 +12,6 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_solution import FIELDS as OF_SOLUTION
 from fieldtheory.grams.gram_solution import GramSolution
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import fields_of, table
@@ -26,7 +25,7 @@ FIELDS = fields_of("rates | trained | \\eta | learning rates | one_network of_no
 
 
 @dataclass(frozen=True, eq=False)
-class GramTangentKernels(Computed, SeparateTheory):
+class GramTangentKernels(Computed):
     """The tangent kernel of a wide network of blocks of which one says what is trained.
 
     ``tangent_kernels`` Θ^(l), (..., L+2) or (..., L+2, P, P), last that of the output, and

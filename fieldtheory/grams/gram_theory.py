@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.grams.entry_functions import Jet, Pairs, entry_functions, product
+from fieldtheory.networks.coefficients import of_layers
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import kernels
@@ -70,7 +71,7 @@ class GramChain:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Parameters, those of layers as arrays (L, ..., 1)."""
-        parameters, batch = self.network.of_layers(), self.inputs.ndim - 1
+        (parameters, _), batch = of_layers(self.network), self.inputs.ndim - 1
         for name in self.network.layer_parameters:
             values = parameters[name]
             new = (1,) * (batch + 1 - values.ndim)
@@ -110,11 +111,7 @@ class GramChain:
             with np.errstate(invalid="ignore"):
                 carried = self.entries("stream", X[l - 1], 0, l)
                 Q = self.signals(X[l - 1], 0, l)
-            if not np.isfinite(Q).all():
-                raise ValueError(
-                    "K0 must have positive variances where a norm divides by them, got "
-                    f"{self.inputs.min():.6g}; use epsilon > 0"
-                )
+            require_norms(self.inputs[..., self.pairs.own], Q)
             average = np.prod([*map(self.average, self.functions, Q)], axis=0)
             C[l] = weights[l - 1] * average + biases[l - 1]
             X[l] = self.skips[l - 1] * carried + C[l]
@@ -223,3 +220,12 @@ class GramChain:
         if len(members[0]):
             K[:, *members] = K[:, *members[::-1]] = self.covariances(Q)[2]
         return Signals(functions.functions, K, K, np.zeros(len(K) - 1))
+
+
+def require_norms(variances: np.ndarray, normalized: Any) -> None:
+    """ValueError if a norm divides by a variance of zero."""
+    if not np.isfinite(normalized).all():
+        raise ValueError(
+            "K0 must have positive variances where a norm divides by them, got "
+            f"{variances.min():.6g}; use epsilon > 0"
+        )

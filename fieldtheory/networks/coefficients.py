@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def layer_coefficients(
     )
 
 
-def of_layers(network: LayeredNetwork) -> tuple[dict[str, Any], tuple[int, ...]]:
+def of_layers(network: DeepNetwork) -> tuple[dict[str, Any], tuple[int, ...]]:
     """The parameters of a network, those of its layers with the layer axis first, and their shape.
 
     Examples

@@ -112,6 +112,19 @@ class DeepNetwork(NetworkFamily, abstract=True):
         parameters = self.parameters
         return np.broadcast_shapes(*(parameters[name].shape[:-1] for name in self.layer_parameters))
 
+    def of_layer(self, layer: int) -> dict[str, Any]:
+        """The parameters of a layer l = 1, ..., L of a network without batch axes, as numbers.
+
+        Examples
+        --------
+        >>> from fieldtheory.networks.residual import ResidualNetwork
+        >>> of_last = ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]).of_layer(2)
+        >>> float(of_last["branch_scale"]), of_last["weight_variance"]
+        (0.2, 1.25)
+        """
+        parameters = self.parameters
+        return parameters | {name: parameters[name][layer - 1] for name in self.layer_parameters}
+
     def member(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         """The network at an index of the batch axes, which have the shape ``batch``.
 

@@ -118,17 +118,3 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
         layers = ("readin", *self.signal_names, "outer", "readout")
         kinds = (f"{layer}_{kind}" for layer in layers for kind in ("weight", "bias"))
         return tuple(kind for kind in kinds if f"{kind}_variance" in self.parameters)
-
-    def of_layers(self) -> dict[str, Any]:
-        """The parameters as numbers, those of layers with the axis of layers first, (L, ...)."""
-        parameters = self.parameters
-        names = self.layer_parameters
-        arrays = np.broadcast_arrays(np.ones(self.depth), *(parameters[name] for name in names))
-        moved = (np.moveaxis(each, -1, 0) for each in arrays[1:])
-        return parameters | dict(zip(names, moved, strict=True))
-
-    def of_layer(self, layer: int) -> dict[str, Any]:
-        """The parameters of a layer l = 1, ..., L of a network without batch axes."""
-        parameters = self.parameters
-        own = {name: parameters[name][layer - 1] for name in self.layer_parameters}
-        return parameters | own

@@ -1,4 +1,4 @@
-"""What follows from any action: saddle point, Hessian, propagator and their numbers."""
+"""Consequences of any action: saddle point, Hessian, propagator and their numbers."""
 
 from __future__ import annotations
 

@@ -62,9 +62,11 @@ def test_infinite_width(activation, norm, gated):
     np.testing.assert_allclose(ft.solve(net, K0).kernels, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("gamma", [0.9, 0.0])
 @pytest.mark.parametrize("expansion", [0.5, 2.0])
-def test_linear_networks_are_products_of_wishart_matrices(expansion):
-    net, written = both("linear", normalization=None, expansion=expansion, width=10**6)
+def test_linear_networks_are_products_of_wishart_matrices(expansion, gamma):
+    options = {"normalization": None, "expansion": expansion, "width": 10**6}
+    net, written = both("linear", gamma=gamma, **options)
     s = ft.solve(net, 0.8)
     N = net.width
     R, C = oracle.linear_moments(written, 0.8, N, net.hidden_width)
@@ -191,9 +193,13 @@ def test_many_finite_networks(activation, inputs, options):
 
 def test_limits():
     wide, _ = both(expansion=10**5, width=100)
-    narrow = wide.replace(expansion=1.0)
-    s, t = ft.solve(wide, K0), ft.solve(narrow, K0)
-    assert (np.diagonal(t.G11 - s.G11)[1:] > 0).any()
+    # Many hidden units leave what K0 moves: a Wishart matrix of N units; fewer add 1/M.
+    one = ft.solve(wide.replace(normalization=None), 1.0)
+    start = 2 / wide.width * one.residual_response[1] ** 2
+    np.testing.assert_allclose(one.G11[1, 1], start, rtol=1e-3)
+    s, t, u = (ft.solve(wide.replace(expansion=each), K0).G11 for each in (10**5, 1.0, 2.0))
+    np.testing.assert_allclose(t - s, 2 * (u - s), rtol=1e-4, atol=1e-9)
+    assert (np.diagonal(np.diagonal(t - s))[1:-1] > 1e-3 * np.diagonal(np.diagonal(s))[1:-1]).all()
     # Without branches, a Wishart matrix that stays.
     still = ft.solve(wide.replace(branch_scale=0.0, skip_scale=1.0), K0)
     V = still.stream_covariance * wide.width

@@ -16,9 +16,10 @@ from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coeff
 from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
-from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
+from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import Solution
 
 # What networks with the same K0 may differ in.
@@ -129,7 +130,7 @@ def compare(
     >>> compare(ft.solve(net, 0.3), tiny)
     Comparison(agrees, does not describe width 3, widths=(3, 6))
     """
-    if not isinstance(solution, Solution | SeparateTheory):
+    if not isinstance(solution, Computed):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if isinstance(solution, Solution) and solution.convention != "derivative":
         solution = replace(solution, convention="derivative")

@@ -109,20 +109,6 @@ def forward(
         yield Layer(l, h, features, kernel)
 
 
-def layer_parameters(network: LayeredNetwork, layer: int) -> dict[str, Any]:
-    """The parameters of a network in one layer 1 <= l <= L, as `LayeredNetwork.branch` takes them.
-
-    Examples
-    --------
-    >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> found = layer_parameters(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]), 2)
-    >>> float(found["branch_scale"]), found["weight_variance"]
-    (0.2, 1.25)
-    """
-    parameters = network.parameters
-    return parameters | {name: parameters[name][layer - 1] for name in network.layer_parameters}
-
-
 def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
     """W x + b from standard normals (n, fan_in, N) and (n, 1, N), for arrays of NumPy or JAX.
 

@@ -18,7 +18,6 @@ from fieldtheory.montecarlo.sampling.forward import (
     gaussian,
     gram,
     in_tiles,
-    layer_parameters,
     tile_size,
 )
 from fieldtheory.networks.family import LayeredNetwork
@@ -123,7 +122,7 @@ def draw_weights(
 
         def residual(l: int, kernel: np.ndarray, features: tuple) -> np.ndarray:
             if l:
-                return network.branch(features, drawn, layer_parameters(network, l))
+                return network.branch(features, drawn, network.of_layer(l))
             if data is None:
                 return gaussian(kernel, generator.standard_normal((size, P, width)))
             readin = (parameters[f"readin_{kind}_variance"] for kind in ("weight", "bias"))

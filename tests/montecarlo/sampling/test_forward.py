@@ -10,7 +10,6 @@ from fieldtheory.montecarlo.sampling.forward import (
     gaussian,
     gram,
     in_tiles,
-    layer_parameters,
     mean_square,
     psd_root,
 )
@@ -54,7 +53,7 @@ def test_a_pass_stops_where_a_kernel_overflows():
 
 
 def test_parameters_of_a_layer():
-    found = layer_parameters(network(3, gamma=[0.1, 0.2, 0.3]), 3)
+    found = network(3, gamma=[0.1, 0.2, 0.3]).of_layer(3)
     assert (found["branch_scale"], found["skip_scale"]) == (0.5 + 0.3 * 2, 0.3)
     assert found["readout_weight_variance"] == 1.4
 
