@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
+from scipy.sparse import csr_array
 
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.gram import GramEntry, GramNetwork
@@ -100,11 +101,14 @@ class Jet(NamedTuple):
 
     def moved(self, l: int, change: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The change of layer l with that of the entries of the other matrix, (p, ...)."""
-        by_a, by_b, by_t = self.gradient[:, l].reshape(3, -1, *(1,) * (change.ndim - 1))
-        moved = by_t * change
-        if len(pairs.others):
-            moved += by_a * change[pairs.first] + by_b * change[pairs.second]
-        return moved
+        if not len(pairs.others):
+            return self.gradient[2, l].reshape(-1, *(1,) * (change.ndim - 1)) * change
+        # Three entries a row.
+        size = len(change)
+        columns = np.column_stack([pairs.first, pairs.second, np.arange(size)])
+        starts = np.arange(0, columns.size + 1, 3)
+        J = csr_array((self.gradient[:, l].T.ravel(), columns.ravel(), starts), (size, size))
+        return (J @ change.reshape(size, -1)).reshape(change.shape)
 
     def shifted(self, l: int, m: np.ndarray, V: np.ndarray, pairs: Pairs) -> np.ndarray:
         """F' m + F'':V/2 of layer l, with the covariances V (p, p)."""

@@ -18,7 +18,7 @@ _COPIES = 4
 
 
 class Covariances(NamedTuple):
-    """N Cov(C^(k), C^(l)), (L + 2, L + 2, p, p), and N Cov(X^(k), X^(l)), (L + 1, L + 1, p, p)."""
+    """Cov(C^(k), C^(l)), (L + 2, L + 2, p, p), and Cov(X^(k), X^(l)), (L + 1, L + 1, p, p)."""
 
     residual: np.ndarray
     stream: np.ndarray
@@ -26,7 +26,7 @@ class Covariances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GramFluctuations:
-    """Covariances and mean shifts of the p pairs of inputs, each N times as large.
+    """Covariances and mean shifts of the p pairs of inputs.
 
     Parameters
     ----------
@@ -42,6 +42,8 @@ class GramFluctuations:
 
     def _reported(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of R^(l) = s(X^(l))."""
+        if self.chain.is_stream:
+            return change
         return self.chain.stream_jet.moved(l, change, self.chain.pairs)
 
     def _carried(self, l: int, change: np.ndarray) -> np.ndarray:
@@ -121,7 +123,7 @@ class GramFluctuations:
 
     @cached_property
     def stream_covariances(self) -> np.ndarray:
-        """N Cov(R^(k), R^(l)), (L + 1, L + 1, p, p)."""
+        """Cov(R^(k), R^(l)), (L + 1, L + 1, p, p)."""
         covariances = self.covariances.stream
         if self.chain.is_stream:
             return covariances
@@ -137,49 +139,53 @@ class GramFluctuations:
     @cached_property
     def covariances(self) -> Covariances:
         """Those of all pairs of layers."""
-        return self._propagated(self.hidden_sources[0], self.stream_sources)
+        size, p = self.hidden_sources.shape[1:3]
+        needed = 8.0 * _COPIES * (size * p) ** 2
+        require_memory(
+            f"G11 of {len(self.chain.pairs.own)} inputs", needed, "use fewer inputs or layers"
+        )
+        whole = Covariances(np.zeros((size, size, p, p)), np.zeros((size - 1, size - 1, p, p)))
+        N = self.chain.network.width
+        self._propagate(self.hidden_sources[0] / N, self.stream_sources / N, *whole)
+        return whole
 
     @cached_property
     def with_output(self) -> np.ndarray:
-        """N times the covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
+        """The covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
         stream = self.covariances.stream
         moved = self._branch(len(stream), np.moveaxis(stream[:, -1], -1, 0))
         return np.array([self._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1))])
 
     @cached_property
     def missed(self) -> np.ndarray:
-        """Errors of N Cov(C^(k), C^(l)), zero where it is exact."""
-        left = self.hidden_sources[1]
-        if not left.any():
-            return np.zeros((len(left), *left.shape))
-        return np.abs(self._propagated(left, np.zeros_like(self.stream_sources)).residual)
+        """Errors of Cov(C^(k), C^(l)), zero where it is exact."""
+        left = self.hidden_sources[1] / self.chain.network.width
+        errors = np.zeros((len(left), *left.shape))
+        if left.any():
+            self._propagate(left, np.zeros_like(self.stream_sources), errors)
+        return np.abs(errors, out=errors)
 
-    def _propagated(self, B: np.ndarray, W: np.ndarray) -> Covariances:
+    def _propagate(self, B: np.ndarray, W: np.ndarray, *covariances: np.ndarray) -> None:
+        """Fill in Cov(C^(k), C^(l)), and Cov(X^(k), X^(l)) if it is asked for, of the sources."""
         size, p = len(B), B.shape[-1]
-        needed = 8.0 * _COPIES * (size * p) ** 2
-        require_memory(
-            f"G11 of {len(self.chain.pairs.own)} inputs", needed, "use fewer inputs or layers"
-        )
-        residual, stream = np.zeros((size, size, p, p)), np.zeros((size - 1, size - 1, p, p))
         # Cov(X^(l), C^(k)) and Cov(X^(l), X^(k)) of the layer l and all k <= l, (p, k, p).
         with_C, with_X = np.zeros((2, p, size, p))
-        with_X[:, 0] = stream[0, 0] = W[0]
-        for l in range(1, size):
-            of_C, of_X = self._branch(l, with_C[:, :l]), self._branch(l, with_X[:, :l])
-            crossed = of_X[:, l - 1].T
-            own = self._branch(l, crossed) + B[l]
-            residual[l, :l] = np.moveaxis(of_C, 1, 0)
-            residual[:l, l] = np.swapaxes(residual[l, :l], 1, 2)
-            residual[l, l] = own
-            if l == size - 1:
-                break
-            with_C[:, :l] = self._carried(l, with_C[:, :l]) + of_C
-            with_C[:, l] = self._carried(l, crossed) + own
-            with_X[:, :l] = self._carried(l, with_X[:, :l]) + of_X
-            with_X[:, l] = self._carried(l, with_X[:, l - 1].T) + with_C[:, l].T + W[l]
-            stream[l, : l + 1] = np.moveaxis(with_X[:, : l + 1], 1, 0)
-            stream[:l, l] = np.swapaxes(stream[l, :l], 1, 2)
-        return Covariances(residual, stream)
+        with_X[:, 0] = W[0]
+        rows = np.zeros_like(with_C), with_X
+        for l in range(size):
+            if l:
+                of_C, of_X = self._branch(l, with_C[:, :l]), self._branch(l, with_X[:, :l])
+                crossed = of_X[:, l - 1].T
+                rows[0][:, :l], rows[0][:, l] = of_C, self._branch(l, crossed) + B[l]
+            if 0 < l < size - 1:
+                with_C[:, :l] = self._carried(l, with_C[:, :l]) + of_C
+                with_C[:, l] = self._carried(l, crossed) + rows[0][:, l]
+                with_X[:, :l] = self._carried(l, with_X[:, :l]) + of_X
+                with_X[:, l] = self._carried(l, with_X[:, l - 1].T) + with_C[:, l].T + W[l]
+            for whole, row in zip(covariances, rows):
+                if l < len(whole):
+                    whole[l, : l + 1] = np.moveaxis(row[:, : l + 1], 1, 0)
+                    whole[:l, l] = np.swapaxes(whole[l, :l], 1, 2)
 
     @cached_property
     def shifts(self) -> tuple[np.ndarray, np.ndarray]:

@@ -158,7 +158,7 @@ class GramSolution(Computed):
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N."""
-        G11 = self._without_pairs(self._fluctuations.covariances.residual) / self.network.width
+        G11 = self._without_pairs(self._fluctuations.covariances.residual)
         own = self._chain.pairs.own
         variance = np.diagonal(np.diagonal(self._square(G11)), axis1=0, axis2=1)
         warn_if_not_small(self.network, variance[:, own], self._chain.states[0][:, own])
@@ -167,12 +167,12 @@ class GramSolution(Computed):
     @field
     def G11_error(self) -> np.ndarray:
         """Errors of G11, zero where it is exact."""
-        return self._without_pairs(self._fluctuations.missed) / self.network.width
+        return self._without_pairs(self._fluctuations.missed)
 
     @field
     def stream_covariance(self) -> np.ndarray:
         """Cov(R^(l), R^(m)) to order 1/N."""
-        return self._without_pairs(self._fluctuations.stream_covariances) / self.network.width
+        return self._without_pairs(self._fluctuations.stream_covariances)
 
     @field
     def kernel_variance(self) -> np.ndarray:
@@ -232,7 +232,7 @@ class GramSolution(Computed):
         theory = self._fluctuations
         layers = np.array([*theory.with_output, theory.covariances.residual[-1, -1]])
         traces = (unpacked(layers, True) * U).sum(axis=(-1, -2))
-        return unpacked(traces, True) / self.network.width
+        return unpacked(traces, True)
 
     @cached_property
     def _shifts(self) -> tuple[np.ndarray, np.ndarray]:

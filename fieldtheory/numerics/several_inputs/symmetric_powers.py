@@ -88,7 +88,8 @@ def _applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.
     used = np.count_nonzero(needed > orders, axis=1)
     before, after = np.exp(-1j * orders * u[order]), np.exp(1j * orders * v[order])
     large, small = large[order] ** orders, small[order] ** orders
-    own, mapped = f[:, order], np.zeros_like(f)
+    # Coefficients of one order are contiguous.
+    own, mapped = np.ascontiguousarray(f[:, order]), np.zeros(f.shape)
     for n in range(1, count):
         kept = int(used[n])
         if not kept:
