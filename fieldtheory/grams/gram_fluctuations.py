@@ -182,7 +182,7 @@ class GramFluctuations:
                 with_C[:, l] = self._carried(l, crossed) + rows[0][:, l]
                 with_X[:, :l] = self._carried(l, with_X[:, :l]) + of_X
                 with_X[:, l] = self._carried(l, with_X[:, l - 1].T) + with_C[:, l].T + W[l]
-            for whole, row in zip(covariances, rows):
+            for whole, row in zip(covariances, rows, strict=False):
                 if l < len(whole):
                     whole[l, : l + 1] = np.moveaxis(row[:, : l + 1], 1, 0)
                     whole[:l, l] = np.swapaxes(whole[l, :l], 1, 2)
