@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
+from fieldtheory.precision.certificates import of_solution, write
 from fieldtheory.precision.layer_recursion import Recursion, exact_kernel
 
 
@@ -97,6 +99,31 @@ class EnclosedSolution:
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N, (L + 2, L + 2)."""
         return self._matrix("G11", lambda theory: _scaled(theory.fluctuations, 1 / self._width))
+
+    def certificate(self, path: str | Path) -> None:
+        """Write the intervals and what is needed to check them to a JSON file.
+
+        It holds the exact coefficients of the layers, K^(0), and ``residual_kernels``, ``kernels``
+        and ``response``, the output last, with decimal ends that are rounded outwards.
+        ``tools/check_certificate.py`` of the repository checks it for erf and ReLU with Python's
+        integers alone, by enclosures of its own.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Examples
+        --------
+        >>> import fieldtheory as ft, json, pathlib, tempfile
+        >>> s = ft.solve(ft.ResidualNetwork(depth=1), 1, digits=6, proven=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     s.certificate(path := pathlib.Path(folder, "erf.json"))
+        ...     print(json.loads(path.read_text())["claims"]["kernels"]["00"][-1])
+        ['0.627443188', '0.627443189']
+        """
+        names = ("residual_kernels", "kernels")
+        fields = {name: getattr(self, name) for name in names} | {"response": self._responses}
+        write(path, of_solution(self.network, self.input_kernel, self.digits, fields))
 
     @property
     def _width(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -38,7 +39,10 @@ _FLAT = 1e-12
 
 @named_arguments
 def optimal_output_variance(
-    network: LayeredNetwork, digits: int | None = None, proven: bool = False
+    network: LayeredNetwork,
+    digits: int | None = None,
+    proven: bool = False,
+    certificate: str | Path | None = None,
 ) -> Any:
     """The variance K*_out before the readout with the largest response in the deep limit.
 
@@ -58,6 +62,9 @@ def optimal_output_variance(
         An interval in which M' F has one stationary point, a maximum: its derivative is proven to
         be positive at the lower end, negative at the upper end, and to fall in between. That it
         is the global maximum is not proven. It needs python-flint, the extra ``proven``.
+    certificate : str or Path, optional
+        With ``proven=True``: a JSON file for the interval and what is needed to check it, by
+        ``tools/check_certificate.py`` of the repository for erf.
 
     Returns
     -------
@@ -92,13 +99,20 @@ def optimal_output_variance(
     candidates, values = _maxima(*_parameters(network), network.activation.name)
     variance = float(candidates[np.argmax(values)])
     if not proven:
+        if certificate is not None:
+            raise ValueError(f"certificate needs proven=True, got {certificate!r}")
         return variance
     if variance == 0:
         raise ValueError("proven must be False where K*_out = 0")
-    # It needs python-flint.
+    # They need python-flint.
+    from fieldtheory.precision import certificates
     from fieldtheory.scaling import enclosed_optima
 
-    return enclosed_optima.output_variance(network, variance, digits)
+    ball = enclosed_optima.output_variance(network, variance, digits)
+    if certificate is not None:
+        written = certificates.of_output_variance(network, digits, ball)
+        certificates.write(certificate, written)
+    return ball
 
 
 def proven_digits(digits: int | None, proven: bool) -> int:
