@@ -30,7 +30,7 @@ LEAST_COVERAGE := 97
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all coverage test-without-torch test-lowest check docs linkcheck wheel release \
-  accuracy bench notebooks clean
+  accuracy bench mutants notebooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,10 @@ accuracy: $(INSTALLED) ## float64 against proven intervals at 1000 points; write
 
 bench: $(WITH_TORCH) ## run every benchmark
 	@set -e; for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(BIN)/python $$f; done
+
+mutants: $(WITH_TORCH) ## mutation score of the core, a random sample; hours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	$(BIN)/python -m tests.mutants
 
 notebooks: $(WITH_TORCH) ## execute the notebooks in place, keeping outputs that are stable
 	$(BIN)/python notebooks/execute.py
