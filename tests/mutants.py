@@ -73,9 +73,12 @@ def annotated(tree):
 
 
 def mutants():
-    """All mutants as (path, operator, occurrence, line)."""
+    """All mutants as (path, operator, occurrence, line), of which there are tens of thousands."""
     from cosmic_ray.commands.init import _all_work_items
 
+    kept = BUILD / "mutants.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
     items = []
     for room in ROOMS:
         for path in sorted((ROOT / "fieldtheory" / room).rglob("*.py")):
@@ -85,7 +88,8 @@ def mutants():
                 start, end = spec.start_pos, spec.end_pos
                 if not any(low <= start and end <= high for low, high in spans):
                     place = str(path.relative_to(ROOT))
-                    items.append((place, spec.operator_name, spec.occurrence, start[0]))
+                    items.append([place, spec.operator_name, spec.occurrence, start[0]])
+    kept.write_text(json.dumps(items))
     return items
 
 
@@ -217,7 +221,7 @@ def main():
             free.put(copy)
 
     with ThreadPoolExecutor(options.jobs) as pool, results.open("a") as file:
-        for record in pool.map(one, [m for m in drawn if m[:3] not in places]):
+        for record in pool.map(one, [m for m in drawn if tuple(m[:3]) not in places]):
             file.write(json.dumps(record) + "\n")
             file.flush()
             known.append(record)
