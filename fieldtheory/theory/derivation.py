@@ -263,14 +263,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         text = document(letters, at_depth if layers == "explicit" else None, misprints)
         return in_letters(text, notation)
 
-    def __repr__(self) -> str:
-        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
-        phi = "undetermined" if self.activation is None else self.activation.name
-        return f"Derivation({self.family.__name__}, depth {self.depth}, {inputs}, φ {phi})"
-
-    def _repr_latex_(self) -> str:
-        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
-
     @cached_property
     def _layers(self) -> Layers:
         return Layers.of_scales(self.family, self.scales)

@@ -70,14 +70,15 @@ def known_quantity(quantity: Any) -> str:
 
 def results_latex(
     quantities: Sequence[str],
-    notation: Notation,
-    table: Mapping[str, Callable[[Notation], Any]],
+    notation: Any,
+    table: Mapping[str, Callable[[Any], Any]],
     numbered: bool = False,
     defined: set[Any] | None = None,
 ) -> str:
     """LaTeX of results one below the other, and of what stands in them, each equation once.
 
-    Equations in ``defined`` are left out, and those that are written are added to it.
+    A notation has a ``column`` and ``definitions``. Equations in ``defined`` are left out, and
+    those that are written are added to it.
     """
     defined = set() if defined is None else defined
     blocks: list[Any] = []
@@ -342,13 +343,12 @@ def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
 
-def _zero(name: str) -> Callable[[Notation], list[Equation]]:
+def zero(name: str) -> Callable[[Any], list[Equation]]:
+    """A block that vanishes."""
     return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
 
 
-def transposed(
-    name: str, rows: Callable[[Notation], Any] = lambda n: []
-) -> Callable[[Notation], Any]:
+def transposed(name: str, rows: Callable[[Any], Any] = lambda n: []) -> Callable[[Any], Any]:
     """A block as the transpose of the one with its indices exchanged, and the equations of that."""
     letter, first, second = tuple(name)
     equation = Equation(
@@ -365,14 +365,14 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
         *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n)),
     ],
     "propagator": _propagator,
-    "S11": _zero("S11"),
+    "S11": zero("S11"),
     "S12": transposed("S12", _mixed),
     "S21": _mixed,
     "S22": _source,
     "G11": lambda n: [_covariance(), *_response_propagator(n), *_source(n)],
     "G12": _response_propagator,
     "G21": transposed("G21", _response_propagator),
-    "G22": _zero("G22"),
+    "G22": zero("G22"),
     "residual_response": _residual_response,
     "response": _response,
     "output_response": _output_response,
