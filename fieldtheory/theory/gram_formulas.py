@@ -77,6 +77,11 @@ class OneLayer:
         """The same with other names of the layers."""
         return OneLayer(self.network, self.several, self.column, layers)
 
+    @property
+    def ends(self) -> tuple[OneLayer, OneLayer]:
+        """The first layer and the last."""
+        return self.at("0", "1", "2"), self.at("L - 1", "L", "L + 1")
+
     def field(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Symbol:
         """C, X or a conjugate of a pair of inputs, α and β if left out."""
         return self.names.of(letter, layer, *(self.pair if pair is None else pair))
@@ -169,7 +174,7 @@ def _tidied(rows: Callable[[OneLayer], Iterable[Equation]], n: OneLayer) -> list
 def _action(n: OneLayer) -> list[Equation]:
     N, M, L = sym.WIDTH, sym.HIDDEN_WIDTH, sym.DEPTH
     paired: Callable[[sp.Expr], sp.Expr] = PairSum if n.several else lambda x: x
-    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
+    start, out = n.ends
     x = sp.Mul(*[n.names.of("x", 1, s) for s in n.pair])
     C, X = (n.field(rf"\tilde{{{f}}}", 1) for f in "CX")
     observable = n.action.observables[n.action.kernels.index(n.field("C", 1))]
@@ -188,20 +193,18 @@ def _data(n: OneLayer) -> sp.Symbol:
 
 
 def _saddle_point(n: OneLayer) -> list[Equation]:
-    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
-
-    def row(of: OneLayer, letter: str, layer: int, note: str = "") -> Equation:
-        return Equation(_star(of.field(letter, layer)), _at_saddle(of.mean(letter, layer)), note)
-
-    X, C, *conjugates = (
-        _star(of.field(letter, layer))
-        for of, letter, layer in (
-            *((start, f, 0) for f in "XC"),
-            *((n, rf"\tilde{{{f}}}", 1) for f in "CX"),
-        )
-    )
-    rows = [row(n, "C", 1, _ALL), row(n, "X", 1, _ALL), row(out, "C", 2)]
-    return [Equation(f"{X} = {C}", _data(n)), *rows, Equation(" = ".join(conjugates), "0")]
+    start, out = n.ends
+    X, C = (_star(start.field(f, 0)) for f in "XC")
+    conjugates = " = ".join(_star(n.field(rf"\tilde{{{f}}}", 1)) for f in "CX")
+    rows = ((n, "C", 1, _ALL), (n, "X", 1, _ALL), (out, "C", 2, ""))
+    return [
+        Equation(f"{X} = {C}", _data(n)),
+        *(
+            Equation(_star(of.field(f, layer)), _at_saddle(of.mean(f, layer)), note)
+            for of, f, layer, note in rows
+        ),
+        Equation(conjugates, "0"),
+    ]
 
 
 def _star(field: sp.Symbol) -> str:
@@ -225,7 +228,7 @@ def _entry(block: str, row: sp.Symbol, column: sp.Symbol) -> str:
 
 
 def _mixed(n: OneLayer) -> list[Equation]:
-    start, far, out = n.at("0", "1", "2"), n.at("m", "l", "L + 1"), n.at("L - 1", "L", "L + 1")
+    (start, out), far = n.ends, n.at("m", "l", "L + 1")
     N, X, C = sym.WIDTH, far.field("X", 1), far.field("C", 0)
     rows = []
     for of, layer in ((n, 1), (out, 2)):
@@ -276,7 +279,7 @@ def _response(n: OneLayer) -> list[Equation]:
 
 
 def _fluctuations(n: OneLayer) -> list[Equation]:
-    start = n.at("0", "1", "2")
+    start, _ = n.ends
     first = start.derivative([start.field("X", 0, p) for p in (n.pair, n.other)]) / sym.WIDTH
     pairs, T = (r"_{\alpha \beta, \gamma \delta}", r"^{\mathsf{T}}") if n.several else ("", "")
     square = f"J_{{l}} V^{{(l - 1)}} J_{{l}}{T}" if n.several else "J_{l}^{2} V^{(l - 1)}"
