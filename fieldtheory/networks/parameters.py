@@ -70,16 +70,16 @@ PARAMETERS: Mapping[str, Parameter] = {
         "M/N", "M/N", "hidden units of a branch over the width", ("mlp_ratio", "ffn_ratio")
     ),
     "inner_weight_variance": Parameter(
-        "σ_w²", r"\sigma_w^2", "variance of the inner weights of a block"
+        "σ_w²", r"\sigma_{w}^2", "variance of the inner weights of a block"
     ),
     "gate_weight_variance": Parameter(
-        "σ_v²", r"\sigma_v^2", "variance of the weights of the gates of a block"
+        "σ_v²", r"\sigma_{v}^2", "variance of the weights of the gates of a block"
     ),
     "outer_weight_variance": Parameter(
         "σ_w'²", r"\sigma_{w'}^2", "variance of the outer weights of a block"
     ),
     "inner_bias_variance": Parameter(
-        "σ_b²", r"\sigma_b^2", "variance of the inner biases of a block"
+        "σ_b²", r"\sigma_{b}^2", "variance of the inner biases of a block"
     ),
     "outer_bias_variance": Parameter(
         "σ_b'²", r"\sigma_{b'}^2", "variance of the outer biases of a block"
