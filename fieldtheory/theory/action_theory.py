@@ -13,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import CONVENTIONS
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.evaluation import block_function
+from fieldtheory.theory.evaluation import block_function, propagator_function
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.propagator import Propagator
@@ -105,7 +105,11 @@ class ActionTheory:
         """
         validation.choice("quantity", quantity, BLOCKS)
         validation.choice("convention", convention, CONVENTIONS)
-        evaluated = self._evaluated(quantity)
+        saddle, name = self.saddle_point.kernels, quantity
+        if name.startswith("S"):
+            evaluated = block_function(saddle, self.block(name), self.inputs)
+        else:
+            evaluated = propagator_function(saddle, self.hessian, name, self.inputs)
 
         def function(network: Any, K0: Any) -> Any:
             self._require(network)
@@ -113,10 +117,6 @@ class ActionTheory:
             return evaluated(network, K0, activation, convention)
 
         return function
-
-    def _evaluated(self, name: str) -> Callable[..., Any]:
-        """A block as `block_function` has it."""
-        return block_function(self.saddle_point.kernels, self.block(name), self.inputs)
 
     def __repr__(self) -> str:
         inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.evaluation import propagator_function
 from fieldtheory.theory.formulas import results_latex
 from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
@@ -95,11 +94,6 @@ class GramDerivation(ActionTheory):
     def _layer(self, width: float) -> formulas.OneLayer:
         column = validation.within("width", width, 240.0, 2000.0)
         return formulas.OneLayer(self.network, self.inputs > 1, column)
-
-    def _evaluated(self, name: str) -> Callable[..., Any]:
-        if name.startswith("S"):
-            return super()._evaluated(name)
-        return propagator_function(self.saddle_point.kernels, self.hessian, name, self.inputs)
 
     def _require(self, network: Any) -> None:
         if not isinstance(network, GramNetwork):
