@@ -89,10 +89,6 @@ class BlockNetwork(GramNetwork):
     TypeError, ValueError
         If an argument is not of the stated kind; the message names it and what is allowed.
 
-    Notes
-    -----
-    All quantities are dimensionless.
-
     Examples
     --------
     >>> net = BlockNetwork(depth=12, width=64)

@@ -362,7 +362,7 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "saddle_point": _saddle_point,
     "kernels": _kernels,
     "hessian": lambda n: [
-        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n)),
+        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n))
     ],
     "propagator": _propagator,
     "S11": zero("S11"),

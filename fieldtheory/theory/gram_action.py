@@ -20,18 +20,10 @@ from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 @dataclass(frozen=True)
 class GramNames:
-    """Names of layers and inputs in the action of a network, and what stands for its functions.
+    """Names in the action of a network, and what stands for its functions φ_k.
 
-    Parameters
-    ----------
-    layers : tuple of str
-        Those of the stream, 0, ..., L, and of the readout.
-    samples : tuple of str
-        Of the inputs, "" for one.
-    factors : tuple of callable
-        φ_k.
-    short : bool
-        Whether a_l and c_l, and averages of polynomials, are not written out.
+    ``layers`` are those of the stream, 0, ..., L, and the readout, ``samples`` the inputs, "" for
+    one. If ``short``, a_l and c_l, and averages of polynomials, are not written out.
     """
 
     layers: tuple[str, ...]
@@ -94,15 +86,8 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
     what a norm does stands in these functions of X. Constraints are multiplied by the number of
     units that define a field, so that ν = M/N for those of branches.
 
-    Parameters
-    ----------
-    network : GramNetwork
-        Its structure and φ are taken; its parameters stay symbols, one for those that are the same
-        in all layers.
-    inputs : int
-        P.
-    names : GramNames, optional
-        Others than numbers of layers and inputs, and the φ_k of the network.
+    The structure and the φ_k of the network are taken; its parameters stay symbols, one for those
+    that are the same in all layers. ``names`` are others than numbers of layers and inputs.
 
     Raises
     ------

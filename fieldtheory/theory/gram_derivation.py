@@ -53,11 +53,7 @@ class GramDerivation(ActionTheory):
     activation = property(lambda self: self.network.activation)
 
     def latex(
-        self,
-        quantity: str | Sequence[str],
-        *,
-        width: float = TEXT_WIDTH,
-        numbered: bool = False,
+        self, quantity: str | Sequence[str], *, width: float = TEXT_WIDTH, numbered: bool = False
     ) -> str:
         """LaTeX of results for symbolic layers, with the definitions of what stands in them.
 
