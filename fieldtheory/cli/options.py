@@ -91,11 +91,8 @@ _OF_BLOCK: dict[str, tuple[Any, str, str]] = {
     "inner_bias_variance": (float, "σ_b².", "0"),
     "outer_bias_variance": (float, "σ_b'².", "0"),
 }
-BLOCK: dict[str, Any] = {
-    "normalization": Normalization,
-    "norm_position": NormPosition,
-    "gated": Gated,
-} | {
+BLOCK: Any = {"normalization": Normalization, "norm_position": NormPosition, "gated": Gated}
+BLOCK |= {
     name: Annotated[kind | None, _block(help=words, show_default=default)]
     for name, (kind, words, default) in _OF_BLOCK.items()
 }

@@ -234,16 +234,6 @@ class BlockNetwork(GramNetwork):
             parameters["skip_scale"],
         )
 
-    def passed(self, x: np.ndarray, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """x or n(x), which the skip connection carries, and n(x), which is read."""
-        if self.normalization is None:
-            return x, x
-        if self.centred:
-            x = x - x.mean(axis=-1, keepdims=True)
-        square = (x**2).mean(axis=-1, keepdims=True)
-        n = x / (square + parameters["epsilon"]) ** 0.5
-        return (n if self.norm_position == "post" else x), n
-
     def branch(
         self,
         read: np.ndarray,

@@ -30,8 +30,8 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
 
     Given R^(l-1) the hidden units are independent, and given C^(l) the units of a branch are: the
     Gram matrices are a Markov chain at every width. Norms make the Q_k functions of R that are not
-    linear. A family says what the properties and methods below are, of which ``passed`` and
-    ``branch`` are with explicit weights.
+    linear. A family says what the properties and methods below are, of which ``branch`` is with
+    explicit weights.
 
     ``parameters`` are symbols of SymPy for formulas and numbers of one layer for simulations.
     `solve`, `derive`, `simulate` and all others follow.
@@ -68,9 +68,15 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     def signals(self, read: Any, parameters: Parameters) -> tuple[Any, ...]:
         """Q_k, entries of the covariances of the signals of a hidden unit."""
 
-    @abstractmethod
-    def passed(self, x: np.ndarray, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """s(x), and what is read of x (..., P, N)."""
+    def passed(self, x: Any, parameters: Parameters) -> tuple[Any, ...]:
+        """s(x), and what is read of x (..., P, N): x rescaled as `stream` and `read` say."""
+        if self.centred:
+            x = x - x.mean(axis=-1, keepdims=True)
+        R = (x**2).mean(axis=-1, keepdims=True)
+        # Signals that vanish stay zero.
+        R = R + (R == 0)
+        after = (of(GramEntry(R, R, R), parameters) for of in (self.stream, self.read))
+        return tuple(x if square is R else x * (square / R) ** 0.5 for square in after)
 
     @abstractmethod
     def branch(

@@ -23,9 +23,10 @@ from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams.loop_expansion import Correction, Diagram, diagrams
 from fieldtheory.theory.formulas import (
     GENERIC,
+    QUANTITIES,
     SATURATION,
     SYMBOLS,
-    known_quantity,
+    known_quantities,
     results_latex,
     symbols_latex,
 )
@@ -194,8 +195,7 @@ class Derivation(ActionTheory):
         &S_{21} = N \\begin{pmatrix} - \\nu_{0} & 0 & 0 \\\\ a_{1} M'_{0} & -1 & 0 \\\\ \
 a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         """
-        several = isinstance(quantity, list | tuple) and len(quantity) > 0
-        quantities = [known_quantity(q) for q in (quantity if several else [quantity])]
+        quantities = known_quantities(quantity, (*QUANTITIES, SYMBOLS))
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
         for name in set(SATURATION).intersection(quantities):
             self._require_paper(f"quantity {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
@@ -52,8 +52,8 @@ from fieldtheory.theory.typesetting.widths import width
 ACTION = r"S(C, \tilde{C})"
 
 
-def known_quantity(quantity: Any) -> str:
-    """The quantity that is meant by a name.
+def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
+    """The quantities that are meant by a name or several, of those that there are.
 
     Raises
     ------
@@ -62,10 +62,12 @@ def known_quantity(quantity: Any) -> str:
 
     Examples
     --------
-    >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
-    ('saddle_point', 'output_response', 'G12')
+    >>> known_quantities(["Saddle point", "chi_out"], QUANTITIES), known_quantities("g12", ["G12"])
+    (['saddle_point', 'output_response'], ['G12'])
     """
-    return validation.quantity("quantity", quantity, (*QUANTITIES, SYMBOLS))
+    several = isinstance(quantity, list | tuple) and len(quantity) > 0
+    wanted = quantity if several else [quantity]
+    return [validation.quantity("quantity", name, names) for name in wanted]
 
 
 def results_latex(
@@ -77,8 +79,8 @@ def results_latex(
 ) -> str:
     """LaTeX of results one below the other, and of what stands in them, each equation once.
 
-    A notation has a ``column`` and ``definitions``. Equations in ``defined`` are left out, and
-    those that are written are added to it.
+    A notation has ``fields``, ``column`` and ``definitions``. Equations in ``defined`` are left
+    out, and those that are written are added to it.
     """
     defined = set() if defined is None else defined
     blocks: list[Any] = []
@@ -92,7 +94,8 @@ def results_latex(
     of_fields = {"action", "kernels"}.intersection(quantities)
     below = notation.definitions(listed, stationary=not of_fields)
     if of_fields and len(quantities) > len(of_fields):
-        below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
+        note = r"\text{but in the action and the kernels}"
+        below += [Equation(field, f"{field}_{{*}}", note) for field in notation.fields]
     below = [e for e in below if (e.left, e.right) not in defined]
     defined |= {(e.left, e.right) for e in below}
     return page([*blocks, below], notation.column, quantities[0] if numbered else "")

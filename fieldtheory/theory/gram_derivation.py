@@ -14,7 +14,7 @@ from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.formulas import results_latex
+from fieldtheory.theory.formulas import known_quantities, results_latex
 from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
@@ -78,10 +78,8 @@ class GramDerivation(ActionTheory):
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
         X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
-        several = isinstance(quantity, list | tuple) and len(quantity) > 0
-        names = quantity if several else [quantity]
-        known = [validation.quantity("quantity", q, formulas.TABLE) for q in names]
-        return results_latex(known, self._layer(width), formulas.TABLE, numbered)
+        names = known_quantities(quantity, formulas.TABLE)
+        return results_latex(names, self._layer(width), formulas.TABLE, numbered)
 
     def document(self, *, width: float = TEXT_WIDTH) -> str:
         """The theory from the network to its order 1/N, a LaTeX document that pdflatex compiles."""

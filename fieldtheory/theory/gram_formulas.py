@@ -59,6 +59,8 @@ class OneLayer:
         Names of the layer before, the layer, and the readout.
     """
 
+    fields = "CX"
+
     def __init__(
         self,
         network: GramNetwork,
@@ -163,12 +165,10 @@ def tidy(expr: sp.Expr) -> sp.Expr:
 
 
 def _tidied(rows: Callable[[OneLayer], Iterable[Equation]], n: OneLayer) -> list[Equation]:
-    return [
-        e
-        if isinstance(e.right, str) or e.right.has(JointAverage)
-        else replace(e, right=tidy(e.right))
-        for e in rows(n)
-    ]
+    def tidied(right: Any) -> Any:
+        return right if isinstance(right, str) or right.has(JointAverage) else tidy(right)
+
+    return [replace(equation, right=tidied(equation.right)) for equation in rows(n)]
 
 
 def _action(n: OneLayer) -> list[Equation]:
@@ -271,11 +271,8 @@ def _slopes(n: OneLayer) -> list[Equation]:
 
 def _response(n: OneLayer) -> list[Equation]:
     slope = r"\frac{\partial C^{(l)}}{\partial X^{(l - 1)}}"
-    return [
-        Equation(r"\chi^{(l)}", r"J_{l} \chi^{(l - 1)}, \quad \chi^{(0)} = 1"),
-        Equation(r"\eta^{(l)}", rf"{slope} \, \chi^{{(l - 1)}}"),
-        *_slopes(n),
-    ]
+    chi = Equation(r"\chi^{(l)}", r"J_{l} \chi^{(l - 1)}, \quad \chi^{(0)} = 1")
+    return [chi, Equation(r"\eta^{(l)}", rf"{slope} \, \chi^{{(l - 1)}}"), *_slopes(n)]
 
 
 def _fluctuations(n: OneLayer) -> list[Equation]:
@@ -284,43 +281,36 @@ def _fluctuations(n: OneLayer) -> list[Equation]:
     pairs, T = (r"_{\alpha \beta, \gamma \delta}", r"^{\mathsf{T}}") if n.several else ("", "")
     square = f"J_{{l}} V^{{(l - 1)}} J_{{l}}{T}" if n.several else "J_{l}^{2} V^{(l - 1)}"
     V, S = (f"({x}){pairs}" if pairs else x for x in ("V^{(0)}", "S_{l}"))
+    later = rf"V^{{(k)}} \bigl(J_{{l}} \cdots J_{{k + 1}}\bigr){T}"
     return [
         Equation("V^{(l)}", f"{square} + S_{{l}}"),
         Equation(V, first),
         Equation(S, n.noise()),
         *_slopes(n),
-        Equation(
-            r"N \langle X^{(k)} \,;\, X^{(l)} \rangle",
-            rf"V^{{(k)}} \bigl(J_{{l}} \cdots J_{{k + 1}}\bigr){T}",
-            r"k \leq l",
-        ),
+        Equation(r"N \langle X^{(k)} \,;\, X^{(l)} \rangle", later, r"k \leq l"),
     ]
 
 
 def _mean_shift(n: OneLayer) -> list[Equation]:
     centred, colon = n.network.centred, ": " if n.several else ""
-    rows = [
-        Equation(
-            "m^{(l)}",
-            rf"J_{{l}} m^{{(l - 1)}} + \frac{{1}}{{2}} F''_{{l}} {colon}V^{{(l - 1)}}"
-            + " - C^{(l)}" * centred,
-        ),
+    m = rf"J_{{l}} m^{{(l - 1)}} + \frac{{1}}{{2}} F''_{{l}} {colon}V^{{(l - 1)}}"
+    curvature = [] if n.several else [Equation("F''_{l}", n.slope().diff(n.field("X", 0)))]
+    return [
+        Equation("m^{(l)}", m + " - C^{(l)}" * centred),
         Equation("m^{(0)}", "- X^{(0)}" if centred else "0"),
         Equation(r"(F_{l})_{\alpha \beta}" if n.several else "F_{l}", n.step()),
         *_slopes(n),
+        *curvature,
+        Equation(r"N \bigl(\langle X^{(l)} \rangle - X^{(l)}_{*}\bigr)", "m^{(l)}"),
     ]
-    if not n.several:
-        rows.append(Equation("F''_{l}", n.slope().diff(n.field("X", 0))))
-    return [*rows, Equation(r"N \bigl(\langle X^{(l)} \rangle - X^{(l)}_{*}\bigr)", "m^{(l)}")]
 
 
 def _definitions(n: OneLayer, text: str) -> list[Equation]:
     plain, rows = replace(n.names, short=False), []
-    for letter in "ac":
-        for place, layer in ((1, "l"), (2, "L + 1")):
-            if f"{letter}_{{{layer}}}" in text:
-                a, c, _ = plain.coefficients(n.network, place)
-                rows.append(Equation(f"{letter}_{{{layer}}}", a if letter == "a" else c))
+    for place, layer in ((1, "l"), (2, "L + 1")):
+        for name, value in zip("ac", plain.coefficients(n.network, place), strict=False):
+            rows.append(Equation(f"{name}_{{{layer}}}", value))
+    rows = sorted((row for row in rows if row.left in text), key=lambda row: row.left[0])
     if "A_{l" in text:
         near = n.at("j - 1", "j", "L + 1")
         carried = sp.Product(near.carried(0), (sp.Symbol("j"), m + 1, l))
