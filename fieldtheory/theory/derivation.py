@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, checked_network, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -278,7 +278,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
 
     def _require(self, network: LayeredNetwork) -> None:
         """Raise if the derivation is not that of a network."""
-        mine, other = self.family, type(checked_network(network))
+        mine, other = self.family, type(single_network(network))
         offers = [(kind.features, kind.layer, kind.readout) for kind in (mine, other)]
         if offers[0] != offers[1]:
             raise TypeError(f"network must be a {mine.__name__}, got a {other.__name__}")
@@ -286,8 +286,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
             raise ValueError(
                 f"network must have the depth {self.depth} of the derivation, got {network.depth}"
             )
-        if network.batch_shape:
-            raise ValueError("network must not have batch axes, got a scale with one")
         if self.activation not in (None, network.activation):
             raise ValueError(
                 f"network must have the activation {self.activation.name} of the derivation, "

@@ -118,6 +118,5 @@ def derive_gram(network: GramNetwork, inputs: int = 1) -> GramDerivation:
     GramDerivation(BlockNetwork, depth 2, 2 inputs, φ erf)
     """
     inputs = validation.integer("inputs", inputs, 1)
-    return GramDerivation(
-        network, inputs, gram_action(single_network(network, GramNetwork), inputs)
-    )
+    single_network(network, GramNetwork)
+    return GramDerivation(network, inputs, gram_action(network, inputs))
