@@ -121,33 +121,27 @@ def derive(
     quantities = what.split(",")
     several = quantities if len(quantities) > 1 else what
     given: Any = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
-    of_residual = {
-        "branch_scale": branch_scale,
-        "skip_scale": skip_scale,
-        "notation": notation,
+    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
+    styles: dict[str, Any] = {
         "layers": None if layers == "generic" else layers,
         "put_in": put_in or None,
-        "abbreviate": None if abbreviate else abbreviate,
-        "misprints": None if misprints else misprints,
+        "notation": notation,
     }
-    for name, value in (of_residual if family == "block" else given).items():
+    # Of documents and of formulas alone.
+    own, kept = ("misprints", misprints) if document else ("abbreviate", abbreviate)
+    styles[own] = None if kept else False
+    for name, value in (scales | styles if family == "block" else given).items():
         if value is not None:
             raise ValueError(f"{name} must be left out for --family {family}, got {value!r}")
+    theory: Any
     if family == "block":
-        net = values.network(activation, family=family, depth=depth, **given)
-        of_block: Any = derivation(net, inputs)
-        text = of_block.latex(several, width=width, numbered=numbered)
-        echo(of_block.document(width=width).rstrip() if document else text)
-        return
-    theory = derivation(
-        depth,
-        inputs,
-        None if activation is None else values.activation(activation),
-        values.layer_scale("branch_scale", branch_scale),
-        values.layer_scale("skip_scale", skip_scale),
-    )
-    typeset: dict[str, Any] = {"width": width, "put_in": put_in, "notation": notation}
+        theory = derivation(values.network(activation, family=family, depth=depth, **given), inputs)
+    else:
+        of_layers: Any = {n: values.layer_scale(n, scale) for n, scale in scales.items()}
+        phi = None if activation is None else values.activation(activation)
+        theory = derivation(depth, inputs, phi, **of_layers)
+    chosen = {name: value for name, value in styles.items() if value is not None}
     if document:
-        echo(theory.document(layers, misprints=misprints, **typeset).rstrip())
-        return
-    echo(theory.latex(several, layers, abbreviate, numbered=numbered, **typeset))
+        echo(theory.document(width=width, **chosen).rstrip())
+    else:
+        echo(theory.latex(several, width=width, numbered=numbered, **chosen))

@@ -29,8 +29,7 @@ ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
 ActivationText = Annotated[str, _network("--activation", "-a", help=ACTIVATION)]
 NetworkActivation = Annotated[
-    str | None,
-    _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks"),
+    str | None, _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks")
 ]
 Family = Annotated[
     Literal["residual", "block"],
@@ -45,9 +44,7 @@ BranchScale = Annotated[
 ScheduleName = Annotated[
     str | None,
     _network(
-        "--schedule",
-        help=f"ρ_l by name: {SCHEDULES}.",
-        show_default="ρ as --branch-scale says",
+        "--schedule", help=f"ρ_l by name: {SCHEDULES}.", show_default="ρ as --branch-scale says"
     ),
 ]
 SkipScale = Annotated[str, _network(help="γ: one number, or L numbers.")]
@@ -94,11 +91,8 @@ _OF_BLOCK: dict[str, tuple[Any, str, str]] = {
     "inner_bias_variance": (float, "σ_b².", "0"),
     "outer_bias_variance": (float, "σ_b'².", "0"),
 }
-BLOCK: dict[str, Any] = {
-    "normalization": Normalization,
-    "norm_position": NormPosition,
-    "gated": Gated,
-} | {
+BLOCK: Any = {"normalization": Normalization, "norm_position": NormPosition, "gated": Gated}
+BLOCK |= {
     name: Annotated[kind | None, _block(help=words, show_default=default)]
     for name, (kind, words, default) in _OF_BLOCK.items()
 }
@@ -133,8 +127,7 @@ Scale = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None,
-    typer.Option(help="Classes of samples to keep.", show_default="0,3; all of a file"),
+    str | None, typer.Option(help="Classes of samples to keep.", show_default="0,3; all of a file")
 ]
 Count = Annotated[
     int | None,

@@ -22,7 +22,8 @@ from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
 from fieldtheory.numerics.one_input import fluctuations
 from fieldtheory.numerics.recursion import add_skip
-from fieldtheory.numerics.several_inputs.feature_correlators import within_layer
+from fieldtheory.numerics.several_inputs.feature_correlators import within_layers
+from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.solution import solve
 
 
@@ -200,8 +201,8 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
             mixed = K[a, c] * K[b, d] + K[a, d] * K[b, c]
             J = skip * np.eye(p) + weight * D
             shared = D @ mixed
-            source = weight**2 * within_layer(network, K)
-            V[l] = J @ V[l - 1] @ J.T + source + weight * skip * (shared + shared.T)
+            within = within_layers(Signals.of(network, K[None], K[None])).values[0]
+            V[l] = J @ V[l - 1] @ J.T + weight**2 * within + weight * skip * (shared + shared.T)
             require_finite("the four-point vertex", V[l], l)
     return V
 

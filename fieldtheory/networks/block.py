@@ -26,6 +26,7 @@ _SCALARS = (
     "readin_bias_variance",
     "readout_weight_variance",
     "readout_bias_variance",
+    "epsilon",
 )
 # Share by which M may differ from a whole number by rounding.
 _WHOLE = 1e-9
@@ -88,10 +89,6 @@ class BlockNetwork(GramNetwork):
     TypeError, ValueError
         If an argument is not of the stated kind; the message names it and what is allowed.
 
-    Notes
-    -----
-    All quantities are dimensionless.
-
     Examples
     --------
     >>> net = BlockNetwork(depth=12, width=64)
@@ -129,8 +126,7 @@ class BlockNetwork(GramNetwork):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.normalization is not None:
-            others = "None, "
-            validation.choice("normalization", self.normalization, ("rms", "layer"), others)
+            validation.choice("normalization", self.normalization, ("rms", "layer"), "None, ")
         validation.choice("norm_position", self.norm_position, ("pre", "post"))
         if not isinstance(self.gated, bool | np.bool_):
             raise TypeError(f"gated must be True or False, got {self.gated!r}")
@@ -142,7 +138,6 @@ class BlockNetwork(GramNetwork):
         for name in _SCALARS:
             value = validation.nonnegative(name, number(getattr(self, name)))
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "epsilon", validation.nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "expansion", validation.positive("expansion", self.expansion))
         units = self.expansion * self.width
         if abs(units - round(units)) > _WHOLE * units or round(units) < 1:
@@ -150,14 +145,10 @@ class BlockNetwork(GramNetwork):
                 f"expansion must give a whole number of hidden units, got {self.expansion:g} for "
                 f"width {self.width}: {units:g}"
             )
-        for name in self.layer_parameters:
-            scale = getattr(self, name)
-            if scale is None:
-                continue
-            values = layer_values(name, scale, self.depth)
+        for name, values in self._given_layers.items():
             require_squares(name, values)
             if name != "skip_scale":
-                require_positive(name, scale, values)
+                require_positive(name, getattr(self, name), values)
         _ = self.batch_shape
 
     @property
@@ -181,18 +172,19 @@ class BlockNetwork(GramNetwork):
         return ("inner", "gate")[: 1 + self.gated]
 
     @property
+    def _given_layers(self) -> dict[str, Any]:
+        scales = {name: getattr(self, name) for name in self.layer_parameters}
+        return {n: layer_values(n, x, self.depth) for n, x in scales.items() if x is not None}
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The parameters as numbers, those of layers as arrays (..., L)."""
-        layers = {
-            name: layer_values(name, getattr(self, name), self.depth)
-            for name in self.layer_parameters
-            if getattr(self, name) is not None
-        }
+        layers = self._given_layers
         if "gate_weight_variance" not in layers:
             layers["gate_weight_variance"] = np.ones(self.depth)
         if "outer_weight_variance" not in layers:
             layers["outer_weight_variance"] = self._keeping_the_signal(layers)
-        return layers | {name: getattr(self, name) for name in (*_SCALARS, "epsilon")}
+        return layers | {name: getattr(self, name) for name in _SCALARS}
 
     def _keeping_the_signal(self, layers: dict[str, Any]) -> np.ndarray:
         """1/⟨a²⟩ for what is read of mean square 1."""
@@ -229,11 +221,11 @@ class BlockNetwork(GramNetwork):
 
     def signals(self, read: Any, parameters: Parameters) -> tuple[Any, ...]:
         """Q of u, and of v with a gate."""
-        of_gate = (parameters["gate_weight_variance"] * read,) if self.gated else ()
         inner = parameters["inner_weight_variance"] * read + parameters["inner_bias_variance"]
-        return (inner, *of_gate)
+        return (inner, parameters["gate_weight_variance"] * read)[: 1 + self.gated]
 
-    def layer(self, parameters: Parameters) -> Coefficients:
+    @staticmethod
+    def layer(parameters: Parameters) -> Coefficients:
         """a_l = ρ_l² σ²_w', c_l = ρ_l² σ²_b' and γ_l."""
         square = parameters["branch_scale"] ** 2
         return Coefficients(
@@ -241,21 +233,6 @@ class BlockNetwork(GramNetwork):
             square * parameters["outer_bias_variance"],
             parameters["skip_scale"],
         )
-
-    def readout(self, parameters: Parameters) -> Coefficients:
-        """a_{L+1} = σ²_w,out and c_{L+1} = σ²_b,out."""
-        weight, bias = parameters["readout_weight_variance"], parameters["readout_bias_variance"]
-        return Coefficients(weight, bias, 0)
-
-    def passed(self, x: np.ndarray, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """x or n(x), which the skip connection carries, and n(x), which is read."""
-        if self.normalization is None:
-            return x, x
-        if self.centred:
-            x = x - x.mean(axis=-1, keepdims=True)
-        square = (x**2).mean(axis=-1, keepdims=True)
-        n = x / (square + parameters["epsilon"]) ** 0.5
-        return (n if self.norm_position == "post" else x), n
 
     def branch(
         self,

@@ -106,6 +106,17 @@ class DeepNetwork(NetworkFamily, abstract=True):
         ``readin_weight_variance`` and ``readin_bias_variance`` are among them.
         """
 
+    @staticmethod
+    @abstractmethod
+    def layer(parameters: Parameters) -> Coefficients:
+        """a_l, c_l and γ_l of a layer 1 <= l <= L."""
+
+    @staticmethod
+    def readout(parameters: Parameters) -> Coefficients:
+        """a_{L+1} = σ²_w,out and c_{L+1} = σ²_b,out; the readout has no skip connection."""
+        weight, bias = parameters["readout_weight_variance"], parameters["readout_bias_variance"]
+        return Coefficients(weight, bias, 0)
+
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """The shape of the batch axes that the parameters have in front of the layers."""
@@ -173,16 +184,6 @@ class LayeredNetwork(DeepNetwork, abstract=True):
         phi: Callable[[Any], sp.Expr], h: sp.Expr, parameters: Parameters
     ) -> tuple[Any, ...]:
         """ψ_k(h) as SymPy expressions; parameters in them must be the same for all layers."""
-
-    @staticmethod
-    @abstractmethod
-    def layer(parameters: Parameters) -> Coefficients:
-        """a_l, c_l and γ_l of a layer 1 <= l <= L."""
-
-    @staticmethod
-    @abstractmethod
-    def readout(parameters: Parameters) -> Coefficients:
-        """a_{L+1} and c_{L+1} of the readout, which has no skip connection."""
 
     @staticmethod
     @abstractmethod

@@ -54,17 +54,13 @@ def check_branch(network: Any) -> None:
     a_l (1/N) Σ ψ·ψ + c_l; the first and the last layer are tried.
     """
     family: Any = type(network)
-    parameters = network.parameters
     names_in_features(network)
-    features = _check_symbolic(family, tuple(parameters))
+    features = _check_symbolic(family, tuple(network.parameters))
     psi = tuple(np.random.default_rng(0).standard_normal((len(features), *_SHAPE)))
-    for index in (0, -1):
-        layer = {
-            name: np.asarray(value)[..., index].flat[0]
-            if name in network.layer_parameters
-            else value
-            for name, value in parameters.items()
-        }
+    batch = network.batch_shape
+    one = network.member(batch, (0,) * len(batch)) if batch else network
+    for index in (1, network.depth):
+        layer = one.of_layer(index)
         a, c, _ = family.layer(layer)
         expected = a * sum(map(_products, psi)) + c
         covariance = _covariance(family, psi, layer)
@@ -72,7 +68,7 @@ def check_branch(network: Any) -> None:
             raise ValueError(
                 f"{family.__name__}.branch must return residuals of covariance "
                 "a_l (1/N) Σ_i Σ_k ψ_k ψ_k + c_l, as features and layer say; in layer "
-                f"{index % network.depth + 1} a variance is {covariance[0, 0, 0]:.6g} and not "
+                f"{index} a variance is {covariance[0, 0, 0]:.6g} and not "
                 f"{expected[0, 0, 0]:.6g}"
             )
 

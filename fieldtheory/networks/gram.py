@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.dispatch import SeparateTheory
-from fieldtheory.networks.family import Coefficients, DeepNetwork, Parameters
+from fieldtheory.networks.family import DeepNetwork, Parameters
 
 
 class GramEntry(NamedTuple):
@@ -30,18 +30,8 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
 
     Given R^(l-1) the hidden units are independent, and given C^(l) the units of a branch are: the
     Gram matrices are a Markov chain at every width. Norms make the Q_k functions of R that are not
-    linear. A family says
-
-    * ``stream(R, parameters)``: an entry of the Gram matrix of s(x), which the skip connection
-      carries, as a function of a `GramEntry` of x;
-    * ``read(R, parameters)``: the same of what branches and the readout read;
-    * ``signals(r, parameters)``: the Q_k, functions of an entry of the Gram matrix that is read;
-    * ``factors``: the φ_k, whose product is the activity of a hidden unit;
-    * ``layer(parameters)`` and ``readout(parameters)``: a_l, c_l and γ_l;
-    * ``hidden_width``: M; ``centred``: whether x is what is left without its mean over the units,
-      so that N − 1 of them are independent;
-    * ``passed(x, parameters)`` and ``branch(read, affine, activity, parameters)``: s(x), what is
-      read of x, and f with explicit weights.
+    linear. A family says what the properties and methods below are, of which ``branch`` is with
+    explicit weights.
 
     ``parameters`` are symbols of SymPy for formulas and numbers of one layer for simulations.
     `solve`, `derive`, `simulate` and all others follow.
@@ -63,7 +53,7 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
 
     @property
     def centred(self) -> bool:
-        """Whether the stream has no mean over its units."""
+        """Whether the stream has no mean over its units, so that N − 1 are independent."""
         return False
 
     @abstractmethod
@@ -78,17 +68,15 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     def signals(self, read: Any, parameters: Parameters) -> tuple[Any, ...]:
         """Q_k, entries of the covariances of the signals of a hidden unit."""
 
-    @abstractmethod
-    def layer(self, parameters: Parameters) -> Coefficients:
-        """a_l, c_l and γ_l of a layer 1 <= l <= L."""
-
-    @abstractmethod
-    def readout(self, parameters: Parameters) -> Coefficients:
-        """a_{L+1} and c_{L+1} of the readout, which is linear in what it reads."""
-
-    @abstractmethod
-    def passed(self, x: np.ndarray, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """s(x), and what is read of x (..., P, N)."""
+    def passed(self, x: Any, parameters: Parameters) -> tuple[Any, ...]:
+        """s(x), and what is read of x (..., P, N): x rescaled as `stream` and `read` say."""
+        if self.centred:
+            x = x - x.mean(axis=-1, keepdims=True)
+        R = (x**2).mean(axis=-1, keepdims=True)
+        # Signals that vanish stay zero.
+        R = R + (R == 0)
+        after = (of(GramEntry(R, R, R), parameters) for of in (self.stream, self.read))
+        return tuple(x if square is R else x * (square / R) ** 0.5 for square in after)
 
     @abstractmethod
     def branch(
@@ -100,16 +88,8 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     ) -> Any:
         """f^(l) with explicit weights.
 
-        Parameters
-        ----------
-        read : ndarray, shape (..., P, N)
-        affine : callable
-            ``affine(x, units, weight_variance, bias_variance)`` draws W and b and returns W x + b,
-            with W_ij ~ N(0, weight_variance/fan-in) and b_i ~ N(0, bias_variance).
-        activity : callable
-            ``activity(u_1, ...)`` is Π_k φ_k(u_k).
-        parameters : mapping
-            Those of the layer, as numbers.
+        ``affine(x, units, weight_variance, bias_variance)`` as of `LayeredNetwork.branch`, with the
+        number of units that it returns; ``activity(u_1, ...)`` is Π_k φ_k(u_k).
         """
 
     @property

@@ -66,24 +66,12 @@ PARAMETERS: Mapping[str, Parameter] = {
     "norm_position": Parameter("pre/post", r"\mathrm{pre/post}", "place of the norm"),
     "epsilon": Parameter("ε", r"\epsilon", "ε of the norm", ("eps",)),
     "gated": Parameter("gate", r"\mathrm{gate}", "whether branches are gated", ("gate", "glu")),
-    "expansion": Parameter(
-        "M/N", "M/N", "hidden units of a branch over the width", ("mlp_ratio", "ffn_ratio")
-    ),
-    "inner_weight_variance": Parameter(
-        "σ_w²", r"\sigma_w^2", "variance of the inner weights of a block"
-    ),
-    "gate_weight_variance": Parameter(
-        "σ_v²", r"\sigma_v^2", "variance of the weights of the gates of a block"
-    ),
-    "outer_weight_variance": Parameter(
-        "σ_w'²", r"\sigma_{w'}^2", "variance of the outer weights of a block"
-    ),
-    "inner_bias_variance": Parameter(
-        "σ_b²", r"\sigma_b^2", "variance of the inner biases of a block"
-    ),
-    "outer_bias_variance": Parameter(
-        "σ_b'²", r"\sigma_{b'}^2", "variance of the outer biases of a block"
-    ),
+    "expansion": Parameter("M/N", "M/N", "hidden units over the width", ("mlp_ratio", "ffn_ratio")),
+    "inner_weight_variance": Parameter("σ_w²", r"\sigma_{w}^2", "variance of the inner weights"),
+    "gate_weight_variance": Parameter("σ_v²", r"\sigma_{v}^2", "variance of the gate weights"),
+    "outer_weight_variance": Parameter("σ_w'²", r"\sigma_{w'}^2", "variance of the outer weights"),
+    "inner_bias_variance": Parameter("σ_b²", r"\sigma_{b}^2", "variance of the inner biases"),
+    "outer_bias_variance": Parameter("σ_b'²", r"\sigma_{b'}^2", "variance of the outer biases"),
     "width": Parameter("N", "N", "width of the layers", ("n", "n_hidden", "neurons", "hidden_dim")),
     "input_dim": Parameter(
         "d_in", r"d_{\mathrm{in}}", "dimension of the inputs", ("d", "n_in", "N_in", "input_size")

@@ -160,12 +160,6 @@ class ResidualNetwork(LayeredNetwork):
         )
 
     @staticmethod
-    def readout(parameters: Parameters) -> Coefficients:
-        """a_{L+1} = σ²_w,out and c_{L+1} = σ²_b,out."""
-        weight, bias = parameters["readout_weight_variance"], parameters["readout_bias_variance"]
-        return Coefficients(weight, bias, 0)
-
-    @staticmethod
     def branch(
         features: tuple[Any, ...], affine: Callable[..., Any], parameters: Parameters
     ) -> Any:

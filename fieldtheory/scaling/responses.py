@@ -40,13 +40,54 @@ class Stack:
         weights, biases = self.weights[index], self.biases[index]
         return Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
 
-    def height(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
-        """`height`."""
-        return height(self, s, *fields)
+    def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """ln|χ^out| at s = ρ² (rows, m), in one pass of the signals and of all pairs of them.
 
-    def slope(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
-        """`slope`."""
-        return slope(self, s, *fields)
+        Parameters
+        ----------
+        s : ndarray, shape (rows, m)
+        p, q, r : ndarray, shape (m,)
+            Variances and covariances; where all three are equal, that of one input.
+        """
+        alone = _of_one_input(p, q, r)
+        signals, (pair_columns,) = _signals(self, s, p, q, alone), np.nonzero(~alone)
+        columns = np.concatenate([signals.chosen, pair_columns])
+        # The rows of a column lie together in memory: operations on some columns are fast.
+        stack, s = self.of(columns), np.asfortranarray(s[:, columns])
+        weight, bias = s * stack.weights, s * stack.biases
+        pairs, few = signals.at[:, pair_columns], s.size <= _FEW
+        averages = _Joint(stack.averages, len(signals.chosen), signals.responding, pairs, few)
+        start = np.concatenate([signals.start, r[pair_columns]])
+        kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
+        block = max(1, _TOGETHER // s.size)
+        for first in range(0, len(stack.skips), block):
+            skips = stack.skips[first : first + block]
+            kernels = np.empty((len(skips), *s.shape[::-1])).swapaxes(1, 2)
+            gains = np.empty_like(kernels)
+            for l, skip in enumerate(skips):
+                kernels[l] = kernel
+                moment = averages.moments(kernel, gains[l])
+                new = add_skip(skip, kernel, residual_kernel(weight, bias, moment))
+                kernel = stack.after(first + l, new, kernel)
+            if averages.closed:
+                gains = averages.gains(kernels)
+            changes = np.log(np.abs(skips[:, None] + weight * gains))
+            runs = np.arange(first, first + len(skips))[:, None, None] < stack.depths
+            value = value + np.where(runs, changes, 0.0).sum(axis=0)
+        value = value + np.log(np.abs(averages.gains(kernel)))
+        own = signals.at[0].copy()
+        own[pair_columns] = len(signals.chosen) + np.arange(len(pair_columns))
+        return value[:, own]
+
+    def slope(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """The derivative of ln|χ^out| by s, at s (m,)."""
+        result, alone = np.empty(len(s)), _of_one_input(p, q, r)
+        if alone.any():
+            result[alone] = _variance_slope(self.of(alone), s[alone], p[alone])
+        if not alone.all():
+            fields = (f[~alone] for f in (p, q, r))
+            result[~alone] = _covariance_slope(self.of(~alone), s[~alone], *fields)
+        return result
 
     def near_zero(self) -> Stack:
         """For s = 0: with γ = 1 one layer of L times the weights and biases in place of L."""
@@ -89,7 +130,7 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
     >>> from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
     >>> net = ResidualNetwork(depth=50)
     >>> stack, K = stacked([net], pair_functions(network_functions(net))), np.array([0.05])
-    >>> height(stack, np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
+    >>> stack.height(np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
     array([0.374 , 0.4563, 0.3743])
     """
     depth = max(network.depth for network in networks)
@@ -105,48 +146,6 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
         np.array([branch.bias for branch in branches]),
         skips,
     )
-
-
-def height(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """ln|χ^out| at s = ρ² (rows, m), in one pass of the signals and of all pairs of them.
-
-    Parameters
-    ----------
-    stack : Stack
-        Of m elements.
-    s : ndarray, shape (rows, m)
-    p, q, r : ndarray, shape (m,)
-        Variances and covariances; where all three are equal, that of one input.
-    """
-    alone = _of_one_input(p, q, r)
-    signals, (pair_columns,) = _signals(stack, s, p, q, alone), np.nonzero(~alone)
-    columns = np.concatenate([signals.chosen, pair_columns])
-    # The rows of a column lie together in memory: operations on some columns are fast.
-    stack, s = stack.of(columns), np.asfortranarray(s[:, columns])
-    weight, bias = s * stack.weights, s * stack.biases
-    pairs, few = signals.at[:, pair_columns], s.size <= _FEW
-    averages = _Joint(stack.averages, len(signals.chosen), signals.responding, pairs, few)
-    start = np.concatenate([signals.start, r[pair_columns]])
-    kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
-    block = max(1, _TOGETHER // s.size)
-    for first in range(0, len(stack.skips), block):
-        skips = stack.skips[first : first + block]
-        kernels = np.empty((len(skips), *s.shape[::-1])).swapaxes(1, 2)
-        gains = np.empty_like(kernels)
-        for l, skip in enumerate(skips):
-            kernels[l] = kernel
-            moment = averages.moments(kernel, gains[l])
-            new = add_skip(skip, kernel, residual_kernel(weight, bias, moment))
-            kernel = stack.after(first + l, new, kernel)
-        if averages.closed:
-            gains = averages.gains(kernels)
-        changes = np.log(np.abs(skips[:, None] + weight * gains))
-        runs = np.arange(first, first + len(skips))[:, None, None] < stack.depths
-        value = value + np.where(runs, changes, 0.0).sum(axis=0)
-    value = value + np.log(np.abs(averages.gains(kernel)))
-    own = signals.at[0].copy()
-    own[pair_columns] = len(signals.chosen) + np.arange(len(pair_columns))
-    return value[:, own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,17 +213,6 @@ class _Joint:
             first, second, kernel[..., self.count :]
         )
         return joined
-
-
-def slope(stack: Stack, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """The derivative of ln|χ^out| by s, at s (m,)."""
-    result, alone = np.empty(len(s)), _of_one_input(p, q, r)
-    if alone.any():
-        result[alone] = _variance_slope(stack.of(alone), s[alone], p[alone])
-    if not alone.all():
-        fields = (f[~alone] for f in (p, q, r))
-        result[~alone] = _covariance_slope(stack.of(~alone), s[~alone], *fields)
-    return result
 
 
 def _of_one_input(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -187,7 +187,9 @@ def chain_action(
     fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
     layers = {l: coefficients(l) for l in range(1, depth + 2)}
     psi = list(map(sp.sympify, features(h)))
-    gamma = {l: c.skip for l, c in layers.items()}
+
+    def carried(last: int, first: int, sample: int) -> sp.Expr:
+        return sp.Mul(*[layers[l].skip for l in range(first + 1, last + 1)])
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
@@ -208,7 +210,9 @@ def chain_action(
                 variables=tuple(
                     sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)
                 ),
-                covariance=_signal_covariance(depth, inputs, gamma),
+                covariance=signal_covariance(
+                    depth, inputs, lambda l, *pair: sym.kernel(l, pair, inputs), carried
+                ),
             ),
         ),
     )
@@ -277,21 +281,24 @@ def family_action(
     return chain_action(depth, inputs, features, coefficients)
 
 
-def _signal_covariance(depth: int, inputs: int, gamma: dict[int, sp.Expr]) -> sp.ImmutableMatrix:
-    skip = [
-        [
-            sp.Mul(*[gamma[j] for j in range(m + 1, l + 1)]) if m <= l else sp.S.Zero
-            for m in range(depth + 1)
-        ]
-        for l in range(depth + 1)
-    ]
+def signal_covariance(
+    depth: int,
+    inputs: int,
+    kernel: Callable[[int, int, int], sp.Expr],
+    carried: Callable[[int, int, int], sp.Expr],
+) -> sp.ImmutableMatrix:
+    """Cov(h_α^(k), h_β^(l)) = Σ_m A_km A_lm C_αβ^(m) of signals by layer, then by input.
+
+    ``kernel(m, α, β)`` is C_αβ^(m) for α <= β, and ``carried(l, m, α)`` is A_lm for m <= l.
+    """
 
     def covariance(row: int, column: int) -> sp.Expr:
         (k, alpha), (l, beta) = divmod(row, inputs), divmod(column, inputs)
-        pair = (min(alpha, beta), max(alpha, beta))
-        return sp.Add(
-            *[skip[k][m] * skip[l][m] * sym.kernel(m, pair, inputs) for m in range(min(k, l) + 1)]
+        both = (
+            carried(k, m, alpha) * carried(l, m, beta) * kernel(m, *sorted((alpha, beta)))
+            for m in range(min(k, l) + 1)
         )
+        return sp.Add(*both)
 
     size = (depth + 1) * inputs
     return sp.ImmutableMatrix(size, size, covariance)

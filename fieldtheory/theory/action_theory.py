@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +13,7 @@ from fieldtheory import validation
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import CONVENTIONS
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.evaluation import block_function
+from fieldtheory.theory.evaluation import block_function, propagator_function
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.propagator import Propagator
@@ -23,24 +22,30 @@ from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 
 
-class ActionTheory(ABC):
+class ActionTheory:
     """The field theory of an action; each part is derived when first asked for.
 
-    A frozen dataclass that derives from it has the fields ``network_action``, ``inputs`` and
-    ``activation``, which is None where φ is undetermined.
+    A frozen dataclass that derives from it has ``network_action``, ``family``, ``depth``,
+    ``inputs`` and ``activation``, which is None where φ is undetermined.
     """
 
     network_action: Action
+    family: Any
+    depth: int
     inputs: int
     activation: Activation | None
 
-    @abstractmethod
+    def latex(self, quantity: str | Sequence[str]) -> str:
+        """LaTeX of results."""
+        raise NotImplementedError
+
     def _formulas(self, quantity: str) -> Callable[[], str]:
         """The LaTeX of a part in a notebook."""
+        return lambda: self.latex(quantity)
 
-    @abstractmethod
     def _require(self, network: Any) -> None:
         """Raise if it is not the theory of a network."""
+        raise NotImplementedError
 
     @property
     def action(self) -> sp.Expr:
@@ -100,7 +105,11 @@ class ActionTheory(ABC):
         """
         validation.choice("quantity", quantity, BLOCKS)
         validation.choice("convention", convention, CONVENTIONS)
-        evaluated = self._evaluated(quantity)
+        saddle, name = self.saddle_point.kernels, quantity
+        if name.startswith("S"):
+            evaluated = block_function(saddle, self.block(name), self.inputs)
+        else:
+            evaluated = propagator_function(saddle, self.hessian, name, self.inputs)
 
         def function(network: Any, K0: Any) -> Any:
             self._require(network)
@@ -109,6 +118,11 @@ class ActionTheory(ABC):
 
         return function
 
-    def _evaluated(self, name: str) -> Callable[..., Any]:
-        """A block as `block_function` has it."""
-        return block_function(self.saddle_point.kernels, self.block(name), self.inputs)
+    def __repr__(self) -> str:
+        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
+        phi = "undetermined" if self.activation is None else self.activation.name
+        family, depth = self.family.__name__, self.depth
+        return f"{type(self).__name__}({family}, depth {depth}, {inputs}, φ {phi})"
+
+    def _repr_latex_(self) -> str:
+        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy as sp
 
@@ -67,6 +67,8 @@ class Notation:
     put_in : bool
         Whether a named φ is put into all averages.
     """
+
+    fields: ClassVar[str] = "C"
 
     layers: Layers
     last: sp.Expr

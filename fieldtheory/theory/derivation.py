@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, checked_network, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
@@ -23,9 +23,10 @@ from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams.loop_expansion import Correction, Diagram, diagrams
 from fieldtheory.theory.formulas import (
     GENERIC,
+    QUANTITIES,
     SATURATION,
     SYMBOLS,
-    known_quantity,
+    known_quantities,
     results_latex,
     symbols_latex,
 )
@@ -194,8 +195,7 @@ class Derivation(ActionTheory):
         &S_{21} = N \\begin{pmatrix} - \\nu_{0} & 0 & 0 \\\\ a_{1} M'_{0} & -1 & 0 \\\\ \
 a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         """
-        several = isinstance(quantity, list | tuple) and len(quantity) > 0
-        quantities = [known_quantity(q) for q in (quantity if several else [quantity])]
+        quantities = known_quantities(quantity, (*QUANTITIES, SYMBOLS))
         validation.choice("layers", "generic" if layers is None else layers, _LAYERS)
         for name in set(SATURATION).intersection(quantities):
             self._require_paper(f"quantity {name!r}")
@@ -263,14 +263,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         text = document(letters, at_depth if layers == "explicit" else None, misprints)
         return in_letters(text, notation)
 
-    def __repr__(self) -> str:
-        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
-        phi = "undetermined" if self.activation is None else self.activation.name
-        return f"Derivation({self.family.__name__}, depth {self.depth}, {inputs}, φ {phi})"
-
-    def _repr_latex_(self) -> str:
-        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
-
     @cached_property
     def _layers(self) -> Layers:
         return Layers.of_scales(self.family, self.scales)
@@ -286,7 +278,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
 
     def _require(self, network: LayeredNetwork) -> None:
         """Raise if the derivation is not that of a network."""
-        mine, other = self.family, type(checked_network(network))
+        mine, other = self.family, type(single_network(network))
         offers = [(kind.features, kind.layer, kind.readout) for kind in (mine, other)]
         if offers[0] != offers[1]:
             raise TypeError(f"network must be a {mine.__name__}, got a {other.__name__}")
@@ -294,8 +286,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
             raise ValueError(
                 f"network must have the depth {self.depth} of the derivation, got {network.depth}"
             )
-        if network.batch_shape:
-            raise ValueError("network must not have batch axes, got a scale with one")
         if self.activation not in (None, network.activation):
             raise ValueError(
                 f"network must have the activation {self.activation.name} of the derivation, "

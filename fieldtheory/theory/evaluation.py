@@ -71,15 +71,16 @@ def propagator_function(
 ) -> Callable[..., np.ndarray]:
     """A block of the propagator as `block_function` has it, from the numbers of the Hessian.
 
-    Of actions whose G12 is no product of layers, which has 2^depth terms if written out.
+    Written out, G12 of layers that are no chain of products has 2^depth terms.
     """
-    both = block_function(saddle, hessian.S21.row_join(hessian.S22), inputs)
+    blocks = [hessian.S21, hessian.S22][: 1 + (name == "G11")]
+    evaluated = block_function(saddle, sp.ImmutableMatrix.hstack(*blocks), inputs)
 
     def function(*arguments: Any) -> np.ndarray:
-        S21, S22 = np.hsplit(both(*arguments), 2)
+        S21, *S22 = np.hsplit(evaluated(*arguments), len(blocks))
         G12 = -solve_triangular(S21, np.eye(len(S21)), lower=True)
-        if name == "G11":
-            return G12 @ S22 @ G12.T
+        if S22:
+            return G12 @ S22[0] @ G12.T
         return {"G12": G12, "G21": G12.T, "G22": np.zeros_like(G12)}[name]
 
     return function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
@@ -52,8 +52,8 @@ from fieldtheory.theory.typesetting.widths import width
 ACTION = r"S(C, \tilde{C})"
 
 
-def known_quantity(quantity: Any) -> str:
-    """The quantity that is meant by a name.
+def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
+    """The quantities that are meant by a name or several, of those that there are.
 
     Raises
     ------
@@ -62,22 +62,25 @@ def known_quantity(quantity: Any) -> str:
 
     Examples
     --------
-    >>> known_quantity("Saddle point"), known_quantity("chi_out"), known_quantity("g12")
-    ('saddle_point', 'output_response', 'G12')
+    >>> known_quantities(["Saddle point", "chi_out"], QUANTITIES), known_quantities("g12", ["G12"])
+    (['saddle_point', 'output_response'], ['G12'])
     """
-    return validation.quantity("quantity", quantity, (*QUANTITIES, SYMBOLS))
+    several = isinstance(quantity, list | tuple) and len(quantity) > 0
+    wanted = quantity if several else [quantity]
+    return [validation.quantity("quantity", name, names) for name in wanted]
 
 
 def results_latex(
     quantities: Sequence[str],
-    notation: Notation,
-    table: Mapping[str, Callable[[Notation], Any]],
+    notation: Any,
+    table: Mapping[str, Callable[[Any], Any]],
     numbered: bool = False,
     defined: set[Any] | None = None,
 ) -> str:
     """LaTeX of results one below the other, and of what stands in them, each equation once.
 
-    Equations in ``defined`` are left out, and those that are written are added to it.
+    A notation has ``fields``, ``column`` and ``definitions``. Equations in ``defined`` are left
+    out, and those that are written are added to it.
     """
     defined = set() if defined is None else defined
     blocks: list[Any] = []
@@ -91,7 +94,8 @@ def results_latex(
     of_fields = {"action", "kernels"}.intersection(quantities)
     below = notation.definitions(listed, stationary=not of_fields)
     if of_fields and len(quantities) > len(of_fields):
-        below.append(Equation("C", "C_{*}", r"\text{but in the action and the kernels}"))
+        note = r"\text{but in the action and the kernels}"
+        below += [Equation(field, f"{field}_{{*}}", note) for field in notation.fields]
     below = [e for e in below if (e.left, e.right) not in defined]
     defined |= {(e.left, e.right) for e in below}
     return page([*blocks, below], notation.column, quantities[0] if numbered else "")
@@ -342,13 +346,12 @@ def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
 
-def _zero(name: str) -> Callable[[Notation], list[Equation]]:
+def zero(name: str) -> Callable[[Any], list[Equation]]:
+    """A block that vanishes."""
     return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
 
 
-def transposed(
-    name: str, rows: Callable[[Notation], Any] = lambda n: []
-) -> Callable[[Notation], Any]:
+def transposed(name: str, rows: Callable[[Any], Any] = lambda n: []) -> Callable[[Any], Any]:
     """A block as the transpose of the one with its indices exchanged, and the equations of that."""
     letter, first, second = tuple(name)
     equation = Equation(
@@ -362,17 +365,17 @@ GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
     "saddle_point": _saddle_point,
     "kernels": _kernels,
     "hessian": lambda n: [
-        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n)),
+        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n))
     ],
     "propagator": _propagator,
-    "S11": _zero("S11"),
+    "S11": zero("S11"),
     "S12": transposed("S12", _mixed),
     "S21": _mixed,
     "S22": _source,
     "G11": lambda n: [_covariance(), *_response_propagator(n), *_source(n)],
     "G12": _response_propagator,
     "G21": transposed("G21", _response_propagator),
-    "G22": _zero("G22"),
+    "G22": zero("G22"),
     "residual_response": _residual_response,
     "response": _response,
     "output_response": _output_response,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import sympy as sp
@@ -13,24 +14,16 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, Population
+from fieldtheory.theory.action import Action, Population, signal_covariance
 from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 
 @dataclass(frozen=True)
 class GramNames:
-    """Names of layers and inputs in the action of a network, and what stands for its functions.
+    """Names in the action of a network, and what stands for its functions φ_k.
 
-    Parameters
-    ----------
-    layers : tuple of str
-        Those of the stream, 0, ..., L, and of the readout.
-    samples : tuple of str
-        Of the inputs, "" for one.
-    factors : tuple of callable
-        φ_k.
-    short : bool
-        Whether a_l and c_l, and averages of polynomials, are not written out.
+    ``layers`` are those of the stream, 0, ..., L, and the readout, ``samples`` the inputs, "" for
+    one. If ``short``, a_l and c_l, and averages of polynomials, are not written out.
     """
 
     layers: tuple[str, ...]
@@ -93,15 +86,8 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
     what a norm does stands in these functions of X. Constraints are multiplied by the number of
     units that define a field, so that ν = M/N for those of branches.
 
-    Parameters
-    ----------
-    network : GramNetwork
-        Its structure and φ are taken; its parameters stay symbols, one for those that are the same
-        in all layers.
-    inputs : int
-        P.
-    names : GramNames, optional
-        Others than numbers of layers and inputs, and the φ_k of the network.
+    The structure and the φ_k of the network are taken; its parameters stay symbols, one for those
+    that are the same in all layers. ``names`` are others than numbers of layers and inputs.
 
     Raises
     ------
@@ -146,58 +132,40 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         return sp.Mul(*[coefficients[j + 1].skip * scale(j, sample) for j in range(m, l)])
 
     if count > 1:
-        R = entry(0, 0, 1)
-        rescaled = R.xy * scale(0, 0) * scale(0, 1)
-        if sp.simplify(network.stream(R, parameters[1]) ** 2 - rescaled**2) != 0:
+        R, square = entry(0, 0, 1), (entry(0, 0, 1).xy * scale(0, 0) * scale(0, 1)) ** 2
+        if sp.simplify((kept := network.stream(R, parameters[1])) ** 2 - square) != 0:
             raise ValueError(
                 f"stream of {type(network).__name__} must rescale every input, R_αβ s(R_αα) "
-                f"s(R_ββ), got {network.stream(R, parameters[1])}"
+                f"s(R_ββ), got {kept}"
             )
-
-    def variance(l: int, one: int, other: int) -> sp.Expr:
-        """Cov(x^(l), x^(l)) of two inputs, layer by layer."""
-        own = names.of("C", l, *sorted((one, other)))
-        if l == 0:
-            return own
-        kept = carried(l, l - 1, one) * carried(l, l - 1, other)
-        return own + kept * variance(l - 1, one, other)
-
-    def of_stream(row: int, column: int) -> sp.Expr:
-        (l, other), (k, one) = sorted((divmod(i, count) for i in (row, column)), reverse=True)
-        return carried(l, k, other) * variance(k, one, other)
-
-    def of_branch(l: int, k: int) -> sp.Matrix:
-        """Q_k."""
-
-        def covariance(one: int, other: int) -> sp.Expr:
-            read = network.read(entry(l - 1, one, other), parameters[l])
-            return sp.sympify(network.signals(read, parameters[l])[k])
-
-        return sp.Matrix(count, count, covariance)
 
     def population(
         kind: type[Population],
         units: sp.Expr,
         defined: Mapping[Any, sp.Expr],
-        x: Iterable[sp.Symbol],
-        K: sp.Matrix,
+        x: Iterable[sp.Symbol] = (),
+        K: Any = (),
     ) -> Population:
         places = tuple(map(fields.index, defined))
         return kind(units, places, tuple(defined.values()), tuple(x), sp.ImmutableMatrix(K))
 
     def branch(l: int) -> Population:
+        def covariances(one: int, other: int) -> tuple[sp.Expr, ...]:
+            read = network.read(entry(l - 1, one, other), parameters[l])
+            return tuple(map(sp.sympify, network.signals(read, parameters[l])))
+
         phi, (a, c, _) = names.factors, coefficients[l]
         letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
-        u = {(k, s): names.of(x, l, s) for k, x in enumerate(letters) for s in samples}
-        activity = [sp.Mul(*[f(u[k, s]) for k, f in enumerate(phi)]) for s in samples]
+        u = [[names.of(x, l, s) for s in samples] for x in letters]
+        activity = [sp.Mul(*[f(x[s]) for f, x in zip(phi, u, strict=True)]) for s in samples]
         observables = {("C", l, (s, t)): a * activity[s] * activity[t] + c for s, t in pairs}
-        K = sp.diag(*[of_branch(l, k) for k in range(len(phi))])
+        Q = [sp.Matrix(count, count, lambda *p, k=k: covariances(*p)[k]) for k in range(len(phi))]
         kind = Population if names.short else WickPopulation
-        return population(kind, sym.HIDDEN_WIDTH, observables, u.values(), K)
+        return population(kind, sym.HIDDEN_WIDTH, observables, chain(*u), sp.diag(*Q))
 
     x = {(l, s): names.of("x", l, s) for l in layers for s in samples}
     observables = {("X", l, (s, t)): x[l, s] * x[l, t] for l in layers for s, t in pairs}
-    K = sp.Matrix(len(x), len(x), of_stream)
+    K = signal_covariance(last, count, lambda l, *pair: names.of("C", l, *pair), carried)
     stream = population(WickPopulation, sym.WIDTH, observables, x.values(), K)
     a, c, _ = coefficients[-1]
     ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
@@ -211,7 +179,7 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         populations=(
             replace(stream, dependent=int(network.centred)),
             *map(branch, layers[1:]),
-            population(Population, sym.WIDTH, ends, (), sp.zeros(0, 0)),
+            population(Population, sym.WIDTH, ends),
         ),
     )
 

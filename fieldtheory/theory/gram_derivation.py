@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fieldtheory import validation
-from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.evaluation import propagator_function
+from fieldtheory.theory.formulas import known_quantities, results_latex
 from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
@@ -48,17 +48,12 @@ class GramDerivation(ActionTheory):
     inputs: int
     network_action: Action
 
-    @property
-    def activation(self) -> Activation:  # type: ignore[override]
-        """φ of the network."""
-        return self.network.activation
+    family = property(lambda self: type(self.network))
+    depth = property(lambda self: self.network.depth)
+    activation = property(lambda self: self.network.activation)
 
     def latex(
-        self,
-        quantity: str | Sequence[str],
-        *,
-        width: float = TEXT_WIDTH,
-        numbered: bool = False,
+        self, quantity: str | Sequence[str], *, width: float = TEXT_WIDTH, numbered: bool = False
     ) -> str:
         """LaTeX of results for symbolic layers, with the definitions of what stands in them.
 
@@ -83,35 +78,21 @@ class GramDerivation(ActionTheory):
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
         X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
-        several = isinstance(quantity, list | tuple) and len(quantity) > 0
-        names = quantity if several else [quantity]
-        known = [validation.quantity("quantity", q, formulas.QUANTITIES) for q in names]
-        width = validation.within("width", width, 240.0, 2000.0)
-        return formulas.results_latex(self.network, self.inputs, known, width, numbered)
+        names = known_quantities(quantity, formulas.TABLE)
+        return results_latex(names, self._layer(width), formulas.TABLE, numbered)
 
     def document(self, *, width: float = TEXT_WIDTH) -> str:
         """The theory from the network to its order 1/N, a LaTeX document that pdflatex compiles."""
-        width = validation.within("width", width, 240.0, 2000.0)
-        return formulas.document(self.network, self.inputs, width)
+        return formulas.document(self._layer(width))
 
-    def __repr__(self) -> str:
-        inputs = "one input" if self.inputs == 1 else f"{self.inputs} inputs"
-        name, depth = type(self.network).__name__, self.network.depth
-        return f"GramDerivation({name}, depth {depth}, {inputs}, φ {self.activation.name})"
-
-    def _repr_latex_(self) -> str:
-        return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
-
-    def _formulas(self, quantity: str) -> Callable[[], str]:
-        return lambda: self.latex(quantity)
-
-    def _evaluated(self, name: str) -> Callable[..., Any]:
-        if name.startswith("S"):
-            return super()._evaluated(name)
-        return propagator_function(self.saddle_point.kernels, self.hessian, name, self.inputs)
+    def _layer(self, width: float) -> formulas.OneLayer:
+        column = validation.within("width", width, 240.0, 2000.0)
+        return formulas.OneLayer(self.network, self.inputs > 1, column)
 
     def _require(self, network: Any) -> None:
-        if gram_action(_single(network), self.inputs) != self.network_action:
+        if not isinstance(network, GramNetwork):
+            raise TypeError(f"network must be a GramNetwork, got {validation.excerpt(network)}")
+        if derive_gram(network, self.inputs).network_action != self.network_action:
             raise ValueError(
                 f"network must have the action of {self!r}, its depth, activation and norm, and "
                 f"the same parameters equal in all layers; derive(network) has that of {network!r}"
@@ -137,12 +118,5 @@ def derive_gram(network: GramNetwork, inputs: int = 1) -> GramDerivation:
     GramDerivation(BlockNetwork, depth 2, 2 inputs, φ erf)
     """
     inputs = validation.integer("inputs", inputs, 1)
-    return GramDerivation(network, inputs, gram_action(_single(network), inputs))
-
-
-def _single(network: Any) -> GramNetwork:
-    if not isinstance(network, GramNetwork):
-        raise TypeError(f"network must be a GramNetwork, got {validation.excerpt(network)}")
-    if shape := network.batch_shape:
-        raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
-    return network
+    single_network(network, GramNetwork)
+    return GramDerivation(network, inputs, gram_action(network, inputs))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import chain
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import sympy as sp
 
@@ -16,12 +16,15 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Action
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
+from fieldtheory.theory.formulas import results_latex, transposed, zero
 from fieldtheory.theory.generic import k, l, m
 from fieldtheory.theory.gram_action import GramNames, gram_action, layer_parameters
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
-from fieldtheory.theory.typesetting.layout import Equation, page
+from fieldtheory.theory.typesetting.layout import Equation
+from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
 TEMPLATE = Path(__file__).with_name("gram_appendix.tex")
 _ALL = r"1 \leq l \leq L"
@@ -50,19 +53,23 @@ class OneLayer:
     network : GramNetwork
     several : bool
         Whether there are several inputs.
-    layers : str
+    column : float
+        The width of a column, in points.
+    layers : tuple of str
         Names of the layer before, the layer, and the readout.
     """
 
-    def __init__(self, network: GramNetwork, several: bool, *layers: str) -> None:
-        samples = (r"\alpha", r"\beta", r"\gamma", r"\delta") if several else ("",)
-        functions = enumerate(network.factors)
-        letters = [sym.phi if i == 0 else sp.Function(f"phi_{i + 1}") for i, _ in functions]
-        pairs = zip(network.factors, letters, strict=True)
-        factors = tuple(f if f.expression == h else letter for f, letter in pairs)
-        self.network, self.several = network, several
-        self.names = GramNames(layers, samples, factors, short=True)
-        self.action = gram_action(network, names=self.names)
+    fields = "CX"
+
+    def __init__(
+        self,
+        network: GramNetwork,
+        several: bool,
+        column: float = TEXT_WIDTH,
+        layers: tuple[str, ...] = ("l - 1", "l", "L + 1"),
+    ) -> None:
+        self.network, self.several, self.column = network, several, column
+        self.names, self.action = _one_layer(network, several, layers)
         self.pair, self.other = ((0, 1), (2, 3)) if several else ((0, 0), (0, 0))
         # Of an entry αβ and one it depends on.
         self.pairs = [(self.pair, self.pair)]
@@ -70,7 +77,12 @@ class OneLayer:
 
     def at(self, *layers: str) -> OneLayer:
         """The same with other names of the layers."""
-        return one_layer(self.network, self.several, *layers)
+        return OneLayer(self.network, self.several, self.column, layers)
+
+    @property
+    def ends(self) -> tuple[OneLayer, OneLayer]:
+        """The first layer and the last."""
+        return self.at("0", "1", "2"), self.at("L - 1", "L", "L + 1")
 
     def field(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Symbol:
         """C, X or a conjugate of a pair of inputs, α and β if left out."""
@@ -120,11 +132,21 @@ class OneLayer:
         branch = sym.WIDTH * self.derivative([C, D]) / sym.HIDDEN_WIDTH**2
         return sp.expand((self.derivative([X, Y]) - carried) / sym.WIDTH) + branch
 
+    def definitions(self, equations: Iterable[Equation], stationary: bool = True) -> list[Equation]:
+        """The definitions of what stands in equations and is not defined by them."""
+        rights = [e.right if isinstance(e.right, str) else latex(e.right) for e in equations]
+        return _tidied(partial(_definitions, text=" ".join(rights)), self)
+
 
 @lru_cache(maxsize=32)
-def one_layer(network: GramNetwork, several: bool, *layers: str) -> OneLayer:
-    """A `OneLayer`, made once."""
-    return OneLayer(network, several, *layers)
+def _one_layer(
+    network: GramNetwork, several: bool, layers: tuple[str, ...]
+) -> tuple[GramNames, Action]:
+    samples = (r"\alpha", r"\beta", r"\gamma", r"\delta") if several else ("",)
+    letters = (sp.Function(f"phi_{i + 1}") if i else sym.phi for i in range(len(network.factors)))
+    pairs = zip(network.factors, letters, strict=True)
+    names = GramNames(layers, samples, tuple(f if f.expression == h else x for f, x in pairs), True)
+    return names, gram_action(network, names=names)
 
 
 def tidy(expr: sp.Expr) -> sp.Expr:
@@ -142,10 +164,17 @@ def tidy(expr: sp.Expr) -> sp.Expr:
     return sp.Add(*rows).xreplace({mask: node for node, mask in masks.items()})
 
 
+def _tidied(rows: Callable[[OneLayer], Iterable[Equation]], n: OneLayer) -> list[Equation]:
+    def tidied(right: Any) -> Any:
+        return right if isinstance(right, str) or right.has(JointAverage) else tidy(right)
+
+    return [replace(equation, right=tidied(equation.right)) for equation in rows(n)]
+
+
 def _action(n: OneLayer) -> list[Equation]:
     N, M, L = sym.WIDTH, sym.HIDDEN_WIDTH, sym.DEPTH
     paired: Callable[[sp.Expr], sp.Expr] = PairSum if n.several else lambda x: x
-    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
+    start, out = n.ends
     x = sp.Mul(*[n.names.of("x", 1, s) for s in n.pair])
     C, X = (n.field(rf"\tilde{{{f}}}", 1) for f in "CX")
     observable = n.action.observables[n.action.kernels.index(n.field("C", 1))]
@@ -164,20 +193,18 @@ def _data(n: OneLayer) -> sp.Symbol:
 
 
 def _saddle_point(n: OneLayer) -> list[Equation]:
-    start, out = n.at("0", "1", "2"), n.at("L - 1", "L", "L + 1")
-
-    def row(of: OneLayer, letter: str, layer: int, note: str = "") -> Equation:
-        return Equation(_star(of.field(letter, layer)), _at_saddle(of.mean(letter, layer)), note)
-
-    X, C, *conjugates = (
-        _star(of.field(letter, layer))
-        for of, letter, layer in (
-            *((start, f, 0) for f in "XC"),
-            *((n, rf"\tilde{{{f}}}", 1) for f in "CX"),
-        )
-    )
-    rows = [row(n, "C", 1, _ALL), row(n, "X", 1, _ALL), row(out, "C", 2)]
-    return [Equation(f"{X} = {C}", _data(n)), *rows, Equation(" = ".join(conjugates), "0")]
+    start, out = n.ends
+    X, C = (_star(start.field(f, 0)) for f in "XC")
+    conjugates = " = ".join(_star(n.field(rf"\tilde{{{f}}}", 1)) for f in "CX")
+    rows = ((n, "C", 1, _ALL), (n, "X", 1, _ALL), (out, "C", 2, ""))
+    return [
+        Equation(f"{X} = {C}", _data(n)),
+        *(
+            Equation(_star(of.field(f, layer)), _at_saddle(of.mean(f, layer)), note)
+            for of, f, layer, note in rows
+        ),
+        Equation(conjugates, "0"),
+    ]
 
 
 def _star(field: sp.Symbol) -> str:
@@ -201,7 +228,7 @@ def _entry(block: str, row: sp.Symbol, column: sp.Symbol) -> str:
 
 
 def _mixed(n: OneLayer) -> list[Equation]:
-    start, far, out = n.at("0", "1", "2"), n.at("m", "l", "L + 1"), n.at("L - 1", "L", "L + 1")
+    (start, out), far = n.ends, n.at("m", "l", "L + 1")
     N, X, C = sym.WIDTH, far.field("X", 1), far.field("C", 0)
     rows = []
     for of, layer in ((n, 1), (out, 2)):
@@ -244,57 +271,46 @@ def _slopes(n: OneLayer) -> list[Equation]:
 
 def _response(n: OneLayer) -> list[Equation]:
     slope = r"\frac{\partial C^{(l)}}{\partial X^{(l - 1)}}"
-    return [
-        Equation(r"\chi^{(l)}", r"J_{l} \chi^{(l - 1)}, \quad \chi^{(0)} = 1"),
-        Equation(r"\eta^{(l)}", rf"{slope} \, \chi^{{(l - 1)}}"),
-        *_slopes(n),
-    ]
+    chi = Equation(r"\chi^{(l)}", r"J_{l} \chi^{(l - 1)}, \quad \chi^{(0)} = 1")
+    return [chi, Equation(r"\eta^{(l)}", rf"{slope} \, \chi^{{(l - 1)}}"), *_slopes(n)]
 
 
 def _fluctuations(n: OneLayer) -> list[Equation]:
-    start = n.at("0", "1", "2")
+    start, _ = n.ends
     first = start.derivative([start.field("X", 0, p) for p in (n.pair, n.other)]) / sym.WIDTH
     pairs, T = (r"_{\alpha \beta, \gamma \delta}", r"^{\mathsf{T}}") if n.several else ("", "")
     square = f"J_{{l}} V^{{(l - 1)}} J_{{l}}{T}" if n.several else "J_{l}^{2} V^{(l - 1)}"
     V, S = (f"({x}){pairs}" if pairs else x for x in ("V^{(0)}", "S_{l}"))
+    later = rf"V^{{(k)}} \bigl(J_{{l}} \cdots J_{{k + 1}}\bigr){T}"
     return [
         Equation("V^{(l)}", f"{square} + S_{{l}}"),
         Equation(V, first),
         Equation(S, n.noise()),
         *_slopes(n),
-        Equation(
-            r"N \langle X^{(k)} \,;\, X^{(l)} \rangle",
-            rf"V^{{(k)}} \bigl(J_{{l}} \cdots J_{{k + 1}}\bigr){T}",
-            r"k \leq l",
-        ),
+        Equation(r"N \langle X^{(k)} \,;\, X^{(l)} \rangle", later, r"k \leq l"),
     ]
 
 
 def _mean_shift(n: OneLayer) -> list[Equation]:
     centred, colon = n.network.centred, ": " if n.several else ""
-    rows = [
-        Equation(
-            "m^{(l)}",
-            rf"J_{{l}} m^{{(l - 1)}} + \frac{{1}}{{2}} F''_{{l}} {colon}V^{{(l - 1)}}"
-            + " - C^{(l)}" * centred,
-        ),
+    m = rf"J_{{l}} m^{{(l - 1)}} + \frac{{1}}{{2}} F''_{{l}} {colon}V^{{(l - 1)}}"
+    curvature = [] if n.several else [Equation("F''_{l}", n.slope().diff(n.field("X", 0)))]
+    return [
+        Equation("m^{(l)}", m + " - C^{(l)}" * centred),
         Equation("m^{(0)}", "- X^{(0)}" if centred else "0"),
         Equation(r"(F_{l})_{\alpha \beta}" if n.several else "F_{l}", n.step()),
         *_slopes(n),
+        *curvature,
+        Equation(r"N \bigl(\langle X^{(l)} \rangle - X^{(l)}_{*}\bigr)", "m^{(l)}"),
     ]
-    if not n.several:
-        rows.append(Equation("F''_{l}", n.slope().diff(n.field("X", 0))))
-    return [*rows, Equation(r"N \bigl(\langle X^{(l)} \rangle - X^{(l)}_{*}\bigr)", "m^{(l)}")]
 
 
 def _definitions(n: OneLayer, text: str) -> list[Equation]:
-    """The definitions of what stands in formulas and is not defined by them."""
     plain, rows = replace(n.names, short=False), []
-    for position, letter in enumerate("ac"):
-        for place, layer in ((1, "l"), (2, "L + 1")):
-            if f"{letter}_{{{layer}}}" in text:
-                coefficient = plain.coefficients(n.network, place)[position]
-                rows.append(Equation(f"{letter}_{{{layer}}}", coefficient))
+    for place, layer in ((1, "l"), (2, "L + 1")):
+        for name, value in zip("ac", plain.coefficients(n.network, place), strict=False):
+            rows.append(Equation(f"{name}_{{{layer}}}", value))
+    rows = sorted((row for row in rows if row.left in text), key=lambda row: row.left[0])
     if "A_{l" in text:
         near = n.at("j - 1", "j", "L + 1")
         carried = sp.Product(near.carried(0), (sp.Symbol("j"), m + 1, l))
@@ -315,78 +331,42 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
     return rows + [equation for mark, equation in others.items() if mark in text]
 
 
+def _of(name: str, formula: str, *others: Callable[[OneLayer], list[Equation]]) -> Any:
+    """A block by others, and the equations of these."""
+    block = Equation(f"{name[0]}_{{{name[1:]}}}", formula)
+    return lambda n: [block, *(equation for rows in others for equation in rows(n))]
+
+
+_G12 = _of("G12", "- S_{21}^{-1}", _mixed)
+_G11 = _of("G11", "G_{12} S_{22} G_{21}", _source)
+_S12 = transposed("S12", _mixed)
 _FORMULAS: dict[str, Callable[[OneLayer], list[Equation]]] = {
     "action": _action,
     "saddle_point": _saddle_point,
     "kernels": _kernels,
+    "S11": zero("S11"),
+    "S12": _S12,
     "S21": _mixed,
     "S22": _source,
+    "G11": _G11,
+    "G12": _G12,
+    "G21": transposed("G21", _G12),
+    "G22": zero("G22"),
+    "hessian": lambda n: [*zero("S11")(n), *_S12(n), *_source(n)],
+    "propagator": lambda n: [*_G12(n), *transposed("G21")(n), *_G11(n), *zero("G22")(n)],
     "response": _response,
     "fluctuations": _fluctuations,
     "mean_shift": _mean_shift,
 }
-# By others: what a block is, and the formulas that follow.
-_BLOCKS = {
-    "S11": ("0",),
-    "S12": (r"S_{21}^{\mathsf{T}}", "S21"),
-    "G12": ("- S_{21}^{-1}", "S21"),
-    "G21": (r"G_{12}^{\mathsf{T}}", "G12"),
-    "G11": ("G_{12} S_{22} G_{21}", "S22"),
-    "G22": ("0",),
-}
-_PARTS = {"hessian": ("S11", "S12", "S22"), "propagator": ("G12", "G21", "G11", "G22")}
-QUANTITIES = (*_FORMULAS, *_BLOCKS, *_PARTS)
+TABLE = {name: partial(_tidied, rows) for name, rows in _FORMULAS.items()}
 
 
-def _equations(n: OneLayer, quantity: str) -> list[Equation]:
-    if quantity in _FORMULAS:
-        return _FORMULAS[quantity](n)
-    rows = []
-    if quantity in _BLOCKS:
-        rows = [Equation(f"{quantity[0]}_{{{quantity[1:]}}}", _BLOCKS[quantity][0])]
-    others = _PARTS[quantity] if quantity in _PARTS else _BLOCKS[quantity][1:]
-    return [*rows, *chain.from_iterable(_equations(n, other) for other in others)]
-
-
-def results_latex(
-    network: GramNetwork,
-    inputs: int,
-    quantities: Sequence[str],
-    column: float,
-    numbered: bool = False,
-    defined: set[str] | None = None,
-) -> str:
-    """LaTeX of results one below the other, and of what stands in them, each equation once.
-
-    Equations whose left sides are in ``defined`` are left out, and those written added to it.
-    """
-    n = one_layer(network, inputs > 1, "l - 1", "l", "L + 1")
-    defined = set() if defined is None else defined
-
-    def new(equations: Sequence[Equation]) -> list[Equation]:
-        fresh = {
-            e.left: e
-            if isinstance(e.right, str) or e.right.has(JointAverage)
-            else replace(e, right=tidy(e.right))
-            for e in equations
-            if e.left not in defined
-        }
-        defined.update(fresh)
-        return list(fresh.values())
-
-    results = new([e for quantity in quantities for e in _equations(n, quantity)])
-    text = " ".join(e.right if isinstance(e.right, str) else latex(e.right) for e in results)
-    blocks = [results, new(_definitions(n, text))]
-    return page(blocks, column, quantities[0] if numbered else "")
-
-
-def document(network: GramNetwork, inputs: int, column: float) -> str:
+def document(n: OneLayer) -> str:
     """The whole text, which needs amsmath and hyperref."""
-    defined: set[str] = set()
+    defined: set[Any] = set()
 
     def results(match: re.Match[str]) -> str:
-        names = match[1].split(",")
-        return results_latex(network, inputs, names, column, numbered=True, defined=defined)
+        return results_latex(match[1].split(","), n, TABLE, numbered=True, defined=defined)
 
-    text = TEMPLATE.read_text(encoding="utf-8").replace("<<width>>", f"{column:g}pt")
+    text = TEMPLATE.read_text(encoding="utf-8").replace("<<width>>", f"{n.column:g}pt")
     return re.sub("<<(.*?)>>", results, text).replace(r"\log", r"\ln")

@@ -12,6 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
+from fieldtheory.networks.parameters import PARAMETERS
 from fieldtheory.plotting.tables import table_html
 
 WIDTH = sp.Symbol("N", positive=True)
@@ -35,14 +36,6 @@ _NAMED = {
     "readin_bias_variance": READIN_BIAS**2,
     "readout_weight_variance": READOUT_WEIGHT**2,
     "readout_bias_variance": READOUT_BIAS**2,
-}
-# Roots of parameters of blocks by name, before the index of a layer.
-_OF_BLOCKS = {
-    "inner_weight_variance": "w",
-    "gate_weight_variance": "v",
-    "outer_weight_variance": "w'",
-    "inner_bias_variance": "b",
-    "outer_bias_variance": "b'",
 }
 
 
@@ -115,19 +108,23 @@ def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr
 
     Without a layer, "", those that are the same for all.
     """
-    own = {f.name for f in fields(family)}
-    known = {"branch_scale": branch_scale(layer), "skip_scale": skip_scale(layer)}
-    for name in own & _OF_BLOCKS.keys():
-        index = f", {layer}" if name in family.layer_parameters and layer != "" else ""
-        known[name] = sp.Symbol(rf"\sigma_{{{_OF_BLOCKS[name]}{index}}}", positive=True) ** 2
-    named = dict(_NAMED)
-    for name in family.layer_parameters:
-        named[name] = known.get(name, sp.Symbol(f"{_upright(name)}{_index(layer)}", real=True))
-    named |= {name: known[name] for name in own & _OF_BLOCKS.keys()}
-    if "epsilon" in own:
-        named["epsilon"] = sp.Symbol(r"\epsilon", positive=True)
-    others = own - {*named, *DeepNetwork.__annotations__}
-    return named | {name: sp.Symbol(_upright(name), real=True) for name in sorted(others)}
+    scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
+
+    def symbol(name: str) -> sp.Expr:
+        own = layer if name in family.layer_parameters else ""
+        root = PARAMETERS[name].latex if name in PARAMETERS else ""
+        if name in scales:
+            return scales[name](own)
+        if root.endswith("}^2"):
+            index = "" if own == "" else f", {own}"
+            return sp.Symbol(f"{root[:-3]}{index}}}", positive=True) ** 2
+        if name == "epsilon":
+            return sp.Symbol(root, positive=True)
+        return sp.Symbol(f"{_upright(name)}{_index(own)}", real=True)
+
+    others = {f.name for f in fields(family)} - {*_NAMED, *DeepNetwork.__annotations__}
+    names = (*family.layer_parameters, *sorted(others.difference(family.layer_parameters)))
+    return _NAMED | {name: symbol(name) for name in names}
 
 
 def parameter_values(network: DeepNetwork) -> dict[sp.Symbol, float]:

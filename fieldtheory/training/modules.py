@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import sympy as sp
 import torch
 
 from fieldtheory import validation
 from fieldtheory.averages.integrands.logistic import without_overflow
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -91,19 +89,15 @@ class Affine(torch.nn.Module):
     """
 
     def __init__(
-        self,
-        shape: tuple[int, int],
-        variances: tuple[float, float],
-        normals: Callable[..., torch.Tensor],
-        unit: bool,
+        self, normals: Callable[..., Any], unit: bool, units: int, fan_in: int, variances: Any
     ) -> None:
         super().__init__()
-        deviations = (variances[0] / shape[1]) ** 0.5, variances[1] ** 0.5
+        deviations = (variances[0] / fan_in) ** 0.5, variances[1] ** 0.5
         self.gains = deviations if unit else (1.0, 1.0)
         self.variances = [1.0 if unit else deviation**2 for deviation in deviations]
         scales = [variance**0.5 for variance in self.variances]
-        self.weight = torch.nn.Parameter(scales[0] * normals(*shape))
-        self.bias = torch.nn.Parameter(scales[1] * normals(shape[0])) if variances[1] else None
+        self.weight = torch.nn.Parameter(scales[0] * normals(units, fan_in))
+        self.bias = torch.nn.Parameter(scales[1] * normals(units)) if variances[1] else None
 
     def reset_parameters(self) -> None:
         """Draw W and b anew with torch's own random numbers."""
@@ -129,35 +123,24 @@ class TorchNetwork(torch.nn.Module):
     """
 
     def __init__(
-        self,
-        network: Any,
-        ends: tuple[int, int],
-        copies: tuple[int, ...],
-        unit: bool,
-        batch_norm: bool,
-        generator: torch.Generator,
+        self, network: Any, ends: tuple[int, int], norms: bool, affine: Callable[..., Affine]
     ) -> None:
         super().__init__()
-        self.network, self.copies, self.phi = network, copies, torch_function(network.activation)
-
-        def normals(*shape: int) -> torch.Tensor:
-            return torch.randn((*copies, *shape), generator=generator, dtype=torch.float64)
-
-        def affine(units: int, fan_in: int, variances: tuple[float, float]) -> Affine:
-            return Affine((units, fan_in), variances, normals, unit)
-
+        self.network, self.phi = network, torch_function(network.activation)
         width, layers = network.width, range(network.depth)
         readin, readout = self._variances(ends[0])
         self.readin = affine(width, ends[0], readin)
         self.layers = torch.nn.ModuleList(self._branch(l, affine) for l in layers)
         self.readout = affine(ends[1], width, readout)
-        norms = network.depth if batch_norm else 0
-        neurons = network.width * int(np.prod(copies))
-        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in range(norms))
+        self.copies = self.readin.weight.shape[:-2]
+        neurons = width * math.prod(self.copies)
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in layers if norms)
 
     def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """σ²_w and σ²_b of the read-in and of the readout."""
-        return self.network.readin_variances, self.network.readout_variances
+        p = self.network.parameters
+        a, c, _ = self.network.readout(p)
+        return (p["readin_weight_variance"], p["readin_bias_variance"]), (a, c)
 
     def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
         """The random part of a layer."""
@@ -191,11 +174,11 @@ class TorchNetwork(torch.nn.Module):
             features = psi
         return self.readout(features)
 
-    def _coefficients(self) -> list[tuple[float, float]]:
+    def _coefficients(self) -> Iterator[tuple[float, float]]:
         """a_l and c_l, l = 0, ..., L + 1."""
-        coefficients = layer_coefficients(self.network)
-        own = np.stack([coefficients.weights, coefficients.biases], axis=1).tolist()
-        return [self.network.readin_variances, *map(tuple, own[1:])]
+        net, (readin, readout) = self.network, self._variances(self.network.input_dim)
+        layers = (net.layer(net.of_layer(l))[:2] for l in range(1, net.depth + 1))
+        return ((float(a), float(c)) for a, c in (readin, *layers, readout))
 
     def residual_kernels(self, X: Any) -> torch.Tensor:
         """C^(0), ..., C^(L+1), ([n,] L + 2, P, P).
@@ -211,7 +194,7 @@ class TorchNetwork(torch.nn.Module):
     def kernels(self, X: Any) -> torch.Tensor:
         """h^(l) h^(l)ᵀ/N for l = 0, ..., L, then the output kernel C^(L+1), ([n,] L + 2, P, P)."""
         signals, features = zip(*self._layers(X), strict=True)
-        a, c = self._coefficients()[-1]
+        *_, (a, c) = self._coefficients()
         return torch.stack([*map(_gram, signals), a * _gram(features[-1]) + c], dim=-3)
 
     def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
@@ -278,22 +261,23 @@ class Branch(torch.nn.Module):
             self.maps.append(affine(units, x.shape[-1], variances))
             return x.new_zeros(1, units)
 
-        network.branch(torch.zeros(1, network.width), drawn, self._activity, self.values)
+        self._applied(torch.zeros(1, network.width), drawn)
 
-    def _activity(self, *signals: torch.Tensor) -> torch.Tensor:
-        return math.prod(phi(u) for phi, u in zip(self.factors, signals, strict=True))
+    def _applied(self, read: torch.Tensor, affine: Callable[..., Any]) -> tuple[Any, Any]:
+        """The activity of the hidden units, and f."""
+        kept = []
+
+        def activity(*signals: torch.Tensor) -> torch.Tensor:
+            kept.append(math.prod(phi(u) for phi, u in zip(self.factors, signals, strict=True)))
+            return kept[0]
+
+        f = self.network.branch(read, affine, activity, self.values)
+        return kept[0], f
 
     def step(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """What the skip connection carries of x, the activity of the hidden units, and f."""
-        maps, kept = iter(self.maps), []
-
-        def activity(*signals: torch.Tensor) -> torch.Tensor:
-            kept.append(self._activity(*signals))
-            return kept[0]
-
-        carried, read = self.network.passed(x, self.values)
-        f = self.network.branch(read, lambda of, *_: next(maps)(of), activity, self.values)
-        return carried, kept[0], f
+        maps, (carried, read) = iter(self.maps), self.network.passed(x, self.values)
+        return carried, *self._applied(read, lambda of, *_: next(maps)(of))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """f of the rows of x, ([n,] P, N) -> ([n,] P, N)."""
@@ -306,11 +290,6 @@ class _TorchGram(TorchNetwork):
     Signals are s(x^(l)), which the skip connections carry.
     """
 
-    def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        p = self.network.parameters
-        a, c, _ = self.network.readout(p)
-        return (p["readin_weight_variance"], p["readin_bias_variance"]), (a, c)
-
     def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
         return Branch(self.network, l + 1, affine)
 
@@ -321,11 +300,6 @@ class _TorchGram(TorchNetwork):
             yield carried, activity
             x = self.network.layer(branch.values).skip * carried + f
         yield self.network.passed(x, self.layers[-1].values)
-
-    def _coefficients(self) -> list[tuple[float, float]]:
-        ends = self._variances(self.network.input_dim)
-        layers = (self.network.layer(branch.values)[:2] for branch in self.layers)
-        return [ends[0], *layers, ends[1]]
 
 
 _KINDS = {ResidualNetwork: TorchNetwork, DiffusionNetwork: _TorchDiffusion, GramNetwork: _TorchGram}
@@ -410,14 +384,15 @@ def torch_module(
     elif inputs is None:
         inputs = network.input_dim
     generator = torch.Generator().manual_seed(validation.integer("seed", seed, 0))
-    return kind(
-        network,
-        (validation.integer("inputs", inputs, 1), validation.integer("outputs", outputs, 1)),
-        () if copies is None else (validation.integer("copies", copies, 1),),
-        checked_parametrization(parametrization) == "ntk",
-        batch_norm,
-        generator,
-    ).to(getattr(torch, validation.choice("dtype", dtype, ("float64", "float32"))))
+    ends = validation.integer("inputs", inputs, 1), validation.integer("outputs", outputs, 1)
+    leading = () if copies is None else (validation.integer("copies", copies, 1),)
+
+    def normals(*shape: int) -> torch.Tensor:
+        return torch.randn((*leading, *shape), generator=generator, dtype=torch.float64)
+
+    affine = partial(Affine, normals, checked_parametrization(parametrization) == "ntk")
+    kept = getattr(torch, validation.choice("dtype", dtype, ("float64", "float32")))
+    return kind(network, ends, batch_norm, affine).to(kept)
 
 
 def _gram(values: torch.Tensor) -> torch.Tensor:

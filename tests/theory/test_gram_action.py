@@ -13,7 +13,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.gram_action import gram_action
-from fieldtheory.theory.gram_formulas import QUANTITIES, one_layer
+from fieldtheory.theory.gram_formulas import TABLE, OneLayer
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from tests.expanding import expand_averages
@@ -188,7 +188,7 @@ def test_one_linear_layer_is_exact_to_its_order():
 @pytest.mark.parametrize("of", [n for n in NETWORKS if n[1] != "layer"], ids=str)
 def test_what_is_printed_follows_from_the_propagator(of):
     """V' = J V J + S with the printed J and S is N G11 of one layer."""
-    n = one_layer(network(*of), False, "l - 1", "l", "L + 1")
+    n = OneLayer(network(*of), False)
     G11 = Propagator(hessian(n.action)).G11
     X, Y = (n.field("X", layer) for layer in (0, 1))
     place = n.action.kernels.index(Y)
@@ -237,7 +237,7 @@ def test_saddle_point_in_latex():
 
 
 # Blocks stand in the Hessian and the propagator.
-SHOWN = [q for q in QUANTITIES if q not in ("S12", "S21", "S22", "G12", "G21", "G11")]
+SHOWN = [q for q in TABLE if q not in ("S12", "S21", "S22", "G12", "G21", "G11")]
 
 
 @cache

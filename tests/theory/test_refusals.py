@@ -83,8 +83,8 @@ CASES = [
     (lambda: ft.derive(1).symbols["sigma_v"], "sigma_v"),
     (lambda: of_erf(depth=3), "network must have the depth 2 of the derivation, got 3"),
     (lambda: of_erf(activation="relu"), "have the activation erf of the derivation, got relu"),
-    (lambda: of_erf(branch_scale=[[0.1], [0.2]]), "network must not have batch axes"),
-    (lambda: of_erf(skip_scale=[[0.1], [0.2]]), "network must not have batch axes"),
+    (lambda: of_erf(branch_scale=[[0.1], [0.2]]), "network must be one, without batch axes"),
+    (lambda: of_erf(skip_scale=[[0.1], [0.2]]), "network must be one, without batch axes"),
     (lambda: numbers({}, skip_scale=0.9), "of the derivation, 1, got 0.9; derive.network."),
     (lambda: numbers({}, branch_scale=[0.3, 0.1]), r"one for all layers, got \[0.3, 0.1\]"),
     (

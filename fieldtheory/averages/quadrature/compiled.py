@@ -18,7 +18,7 @@ from mpmath import mp
 from scipy.special import erfc
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages.integrands.breakpoints import break_points, has_steps, pieces, pieces_of
+from fieldtheory.averages.integrands.breakpoints import has_steps, pieces, pieces_of
 from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
 from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
@@ -203,11 +203,6 @@ def _small_differences(F: sp.Expr) -> sp.Expr:
         form.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add) for form in (F, factored(F))
     ]
     return with_masks(min([F, *subtracted], key=expm1_opt.cost_function), log1p_opt)
-
-
-def kinks_of(F: sp.Expr, variable: sp.Expr) -> list[float]:
-    """Points where F is not smooth in a variable."""
-    return [float(p) for p in break_points(F, variable)] if has_steps(F) else []
 
 
 def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:

@@ -287,11 +287,7 @@ def _gains(solution: Any) -> dict[str, np.ndarray]:
     share[0] = 0.0
     total = np.cumsum(share, axis=0)
     before = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
-    return {
-        "residual_response": 1 + before,
-        "response": total,
-        "output_response": 1 + total[-1],
-    }
+    return {"residual_response": 1 + before, "response": total, "output_response": 1 + total[-1]}
 
 
 def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:

@@ -19,7 +19,6 @@ import numpy as np
 from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
@@ -199,11 +198,6 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
     return float(
         np.divide(deviation, size, out=np.zeros_like(deviation), where=size > 0).max(initial=0.0)
     )
-
-
-def within_layer(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
-    """⟨φ_αφ_β ; φ_γφ_δ⟩ of signals with the covariances K (P, P), shape (p, p)."""
-    return within_layers(Signals.of(network, K[None], K[None])).values[0]
 
 
 def within_layers(signals: Signals) -> Truncated:

@@ -20,17 +20,8 @@ from fieldtheory.averages.nodes.base import AverageNode
 _PMATRIX_COLUMNS = 10
 _LAYER = re.compile(r"\^\{\((.*?)\)\}")
 # Symbols by the start of their name, in the order of a product.
-_SYMBOLS = (
-    ("N", "M"),
-    r"\nu",
-    r"\rho",
-    r"\sigma",
-    r"\gamma",
-    r"\phi",
-    ("C^", "X^"),
-    "K^",
-    r"\tilde",
-)
+_GREEK = r"\nu", r"\rho", r"\sigma", r"\gamma", r"\phi"
+_SYMBOLS = (("N", "M"), *_GREEK, ("C^", "X^"), "K^", r"\tilde")
 _OTHER = len(_SYMBOLS)
 # Ranks of what follows the symbols in a product; `LayerQuantity` takes some of them.
 COEFFICIENT, SKIP, FIELD, FUNCTION, AVERAGE, BRACKET, SUM = (
