@@ -83,6 +83,16 @@ def test_linear_networks_of_finite_width_have_the_exact_saddle_point(depth, gamm
     assert distance(found.variance, exact.variance) < 0.25
 
 
+def test_linear_networks_with_large_labels():
+    """Ten times the outputs: Newton's method left the physical domain, its mean was -26 Y."""
+    net = chains.Net(PHI["linear"], 1, 1.0, 1.0, 0.0, 1.0, 0.0, 10)
+    K0, Y = np.array([[1.0, 0.1], [0.1, 1.0]]), np.array([[10.0], [-10.0]])
+    exact = chains.elliptical(net, K0, Y, 0.01, 2000, 1)
+    found = ft.tilted_posterior(network(net, "linear"), K0, Y, 0.01)
+    assert distance(found.mean, exact.mean) < 1e-3
+    assert distance(found.residual_kernels[-1], exact.kernels[-1]) < 1 / 10
+
+
 def test_small_tilts_are_covariances_with_the_derivative_of_the_likelihood():
     """C − C* = Cov(C, tr UC) to order 1/N, and C̃ is U traced back to the inputs."""
     K0, Y = task(3, test=1)

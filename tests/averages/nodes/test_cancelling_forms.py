@@ -118,3 +118,14 @@ def test_usual_forms_stay_whole(name: str) -> None:
     forms += [averages.covariance, averages.covariance.diff(K_XY)]
     for row in explain(forms).rows:
         assert row.rule == "closed form" and "mpmath" not in row.reason
+
+
+@pytest.mark.parametrize("deviations", [4.0, 7.0])
+def test_thresholds_far_from_the_signals(deviations: float) -> None:
+    """⟨φ²⟩ of a ramp that begins so many deviations away."""
+    s = mpmath.mpf(0.2 / deviations)
+    at = mpmath.mpf(0.2) / s
+    ramp = (s**2 + mpmath.mpf(0.2) ** 2) * mpmath.ncdf(-at) - mpmath.mpf(0.2) * s * mpmath.npdf(at)
+    assert found("clip(h-0.2,0,1)").second_moment(float(s) ** 2) == pytest.approx(
+        float(ramp), rel=1e-11
+    )
