@@ -108,16 +108,17 @@ def test_one_hidden_layer_is_integrated(name, scale, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, branch_scale", [("erf", 0.0), ("relu", 0.0), ("erf", 1.0)])
 def test_chains_of_weights_extrapolated_in_the_width(name, branch_scale):
-    """Hamiltonian Monte Carlo of all weights at N = 100, 200, 400, lines in 1/N."""
+    """Hamiltonian Monte Carlo of all weights at three widths up to 400, lines in 1/N."""
     inputs, labels = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]]), np.array([0.8, -0.6, 0.3])
     noise, scale, a = 0.2, 0.7, 2.0 if name == "relu" else 1.0
-    depth, widths = int(branch_scale > 0), np.array([100, 200, 400])
+    depth = int(branch_scale > 0)
+    widths = np.array([50, 100, 200] if depth else [100, 200, 400])
     sizes, errors = [], []
     for N in widths:
         net = chains.Net(PHI[name], depth, 1.0, a, 0.0, a, 0.0, int(N))
         C, C_error, f, f_error, rate = chains.hamiltonian(
             net, 1.5**0.5 * inputs, N**0.5 / scale * labels[:, None], noise,
-            2000 if depth else 4000, 8, 0.12, SLOPE[name], 1,
+            1500 if depth else 2500, 8, 0.12, SLOPE[name], 1,
         )  # fmt: skip
         assert rate > 0.6
         f, f_error = (scale / N**0.5 * each for each in (f, f_error))
