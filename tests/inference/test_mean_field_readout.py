@@ -146,6 +146,24 @@ def test_chains_of_weights_extrapolated_in_the_width(name, branch_scale):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name, scale", [("erf", 1.0), ("erf", 0.3), ("relu", 1.0)])
+def test_hidden_matrices_have_the_physical_branch(name, scale, monkeypatch):
+    """The Hessian: the largest of −ln p/N in C^(1), the least in its conjugate and u."""
+    monkeypatch.setattr(tilting, "RUNS", 4)
+    K, labels, noise = np.array([[1.0, 0.3], [0.3, 0.8]]), np.array([1.0, -0.6]), 0.2
+    net = one_hidden_layer(name, branch_scale=1.0)
+    found = ft.tilted_posterior(net, K, labels, noise, readout_scale=scale, samples=400_000)
+    a, C = 2.0 if name == "relu" else 1.0, found.residual_kernels
+    u = np.linalg.solve(C[2] + noise * np.eye(2), labels)
+    outer, inner, (squares, force) = mean_field.stability(
+        PHI[name], K, C[1], found.conjugate_kernels[1], u, noise, a, scale
+    )
+    assert outer[-1] < 0 < inner[0], (outer, inner)
+    np.testing.assert_allclose(squares, 0.0, atol=0.04 * abs(C[1]).max())
+    np.testing.assert_allclose(force, labels, atol=0.03)
+
+
+@pytest.mark.slow
 def test_tilts_that_paths_do_not_follow_are_an_error(monkeypatch):
     monkeypatch.setattr(tilting, "RUNS", 2)
     net = ft.ResidualNetwork(depth=3, activation="relu", weight_variance=2.0, width=10)
