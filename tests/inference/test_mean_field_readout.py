@@ -148,7 +148,7 @@ def test_chains_of_weights_extrapolated_in_the_width(name, branch_scale):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, scale", [("erf", 1.0), ("erf", 0.3), ("relu", 1.0)])
 def test_hidden_matrices_have_the_physical_branch(name, scale, monkeypatch):
-    """The Hessian: the largest of −ln p/N in C^(1), the least in its conjugate and u."""
+    """The Hessian of S, ln p/N: the largest in C^(1), the least in its conjugate and u."""
     monkeypatch.setattr(tilting, "RUNS", 4)
     K, labels, noise = np.array([[1.0, 0.3], [0.3, 0.8]]), np.array([1.0, -0.6]), 0.2
     net = one_hidden_layer(name, branch_scale=1.0)

@@ -39,8 +39,8 @@ def linear_scale(K, Y, noise, s, layers):
 def one_hidden_layer(phi, K0, Y, noise, a, s, points=121):
     """u = (C + κ)⁻¹Y, C (2, 2) and the Hessian in u of two inputs, by a grid of h.
 
-    −ln p/N has its minimum where F(u) = s² ln⟨exp a (u·φ)²/(2 s²)⟩ + ½ κ u·u − u·Y has it, which
-    is convex: the exponential is an average of exp z u·φ over Gaussian z.
+    s² ln p/N is the minimum of F(u) = s² ln⟨exp a (u·φ)²/(2 s²)⟩ + ½ κ u·u − u·Y, which is convex:
+    the exponential is an average of exp z u·φ over Gaussian z.
     """
     x = np.stack(np.meshgrid(*[np.linspace(-9, 9, points)] * 2)).reshape(2, -1)
     features = np.sqrt(a) * phi(np.linalg.cholesky(K0) @ x)
@@ -61,7 +61,7 @@ def one_hidden_layer(phi, K0, Y, noise, a, s, points=121):
 
 
 def stability(phi, K0, C, tilt, u, noise, a, s, gamma=1.0, samples=200_000, seed=0):
-    """Eigenvalues of the Hessian of −ln p/N in the hidden kernel, and in its conjugate and u.
+    """Eigenvalues of the Hessian of ln p/N in the hidden kernel, and in its conjugate and u.
 
     One hidden matrix without biases: C^(1), C̃^(1) and u at a saddle point of
 
