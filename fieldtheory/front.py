@@ -34,6 +34,7 @@ from fieldtheory.numerics.one_input.output_law import OutputLaw
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
+from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
@@ -48,6 +49,7 @@ __all__ = [
     "Comparison",
     "ConnectedCorrelator",
     "CriticalPoint",
+    "DataVariability",
     "DepthLimit",
     "Derivation",
     "DiffusionDerivation",
@@ -81,6 +83,7 @@ __all__ = [
     "compare",
     "covariance_with",
     "critical_network",
+    "data_variability",
     "depth_limit",
     "derive",
     "explain",

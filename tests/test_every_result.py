@@ -48,6 +48,7 @@ CALLS = {
     "covariance_with": lambda: ft.covariance_with(
         ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
     ),
+    "data_variability": lambda: ft.data_variability(NET, [[[0.3, 0.1], [0.1, 0.3]], np.eye(2) / 2]),
     "posterior": lambda: ft.posterior(NET, [[0.3, 0.1], [0.1, 0.3]], [1.0], 0.1),
     "tilted_posterior": lambda: ft.tilted_posterior(
         NET.replace(activation="linear"), [[0.3, 0.1], [0.1, 0.3]], [1.0], 0.1
@@ -66,7 +67,7 @@ DIFFUSIONS = {
 DRAWN = (
     *("solve", "load", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
     *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
-    *("posterior", "tilted_posterior"),
+    *("posterior", "tilted_posterior", "data_variability"),
 )
 
 

@@ -23,6 +23,7 @@ For γ = 0, c = 0 this is the kernel renormalisation of Q. Li and H. Sompolinsky
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -63,10 +64,10 @@ class Linear(NamedTuple):
     K0: np.ndarray
     Y: np.ndarray
     noise: float
-    width: int
+    width: float
 
-    def solve(self) -> Tilted:
-        """The posterior at the minimum; ArithmeticError if rounding hides it."""
+    def solve(self, case: str) -> Tilted:
+        """The posterior at the lowest minimum; ArithmeticError, of ``case``, if it is lost."""
         # The largest gradient over N at the minimum, and its rounding relative to the value.
         tolerance, rounding = 1e-9, 1e-13
         # Step of differences of gradients.
@@ -83,19 +84,24 @@ class Linear(NamedTuple):
             try:
                 values, vectors = np.linalg.eigh(self.K0[: len(self.Y), : len(self.Y)])
                 modes = np.maximum(values, 0.0), vectors.sum(axis=0), vectors.T @ self.Y, vectors
-                x = min(self._starts(), key=lambda x: cost(x)[0])
-                x = optimize.minimize(
-                    cost, x, jac=True, hessp=curvature, method="trust-ncg", options=_DESCENT
-                ).x
+                starts = [*self._starts()]
+                heights = np.pad([cost(x)[0] for x in starts], 1, constant_values=np.inf)
+                low = (heights[1:-1] <= heights[:-2]) & (heights[1:-1] < heights[2:])
+                minima = [
+                    optimize.minimize(
+                        cost, x, jac=True, hessp=curvature, method="trust-ncg", options=_DESCENT
+                    )
+                    for x in itertools.compress(starts, low)
+                ]
+                x = min(minima, key=lambda each: each.fun).x
                 x = optimize.root(lambda x: cost(x)[1], x, tol=tolerance**2).x
                 value, gradient = cost(x)
-            except np.linalg.LinAlgError:
+            except (np.linalg.LinAlgError, ValueError):
                 value, gradient = np.inf, np.array(np.nan)
         if not np.abs(gradient).max() <= tolerance + rounding * abs(value):
             raise ArithmeticError(
-                f"no saddle point was found for {len(self.Y)} labels up to "
-                f"{np.abs(self.Y).max():.3g} with noise_variance={self.noise:g} at width "
-                f"{self.width}: it is lost in rounding; scale the labels or use more noise"
+                f"no saddle point was found {case}: it is lost in rounding; scale the labels or "
+                "use more noise"
             )
         return self._result(x, modes)
 

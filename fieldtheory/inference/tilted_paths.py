@@ -22,8 +22,23 @@ import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
 
-# Moves of every path, and those before averages are taken.
-STEPS, DISCARDED = 400, 150
+
+class Pace(NamedTuple):
+    """Moves of every path, those before averages are taken, and those in which labels grow to Y.
+
+    ``of_kernels`` and ``of_tilts`` are the parts of the way that they go after a move.
+    """
+
+    moves: int
+    left_out: int
+    growing: int
+    of_kernels: float
+    of_tilts: float
+
+
+STANDARD = Pace(400, 150, 1, of_kernels=0.05, of_tilts=0.2)
+# Kernels move by their own size: slowly, and from the lazy limit on, they stay on its branch.
+MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5)
 
 
 class Neuron(NamedTuple):
@@ -36,7 +51,7 @@ class Neuron(NamedTuple):
     skips: np.ndarray
     Y: np.ndarray
     noise: float
-    width: int
+    width: float
 
     def output(self, C: np.ndarray, rates: np.ndarray, sweeps: int = 2) -> tuple[np.ndarray, ...]:
         """r and r_b at the kernel C^(L+1), by sweeps from ``rates`` on, A⁻¹ and u."""
@@ -145,14 +160,13 @@ def sampled(
     chains: int,
     seed: np.random.SeedSequence,
     moves: Iterable[int],
+    pace: Pace = STANDARD,
 ) -> tuple[Tilted, Balance]:
-    """The saddle point from so many chains, which takes `STEPS` of the moves.
+    """The saddle point from so many chains, which takes ``pace.moves`` of the moves.
 
     ``start`` are the kernels of infinite width, (L+2, Q, Q). They stay positive semidefinite, as
     means of those of paths.
     """
-    # Parts of the way that kernels and tilts go after a move.
-    of_kernels, of_tilts = 0.05, 0.2
     rng = np.random.default_rng(seed)
     P, last = len(neuron.Y), len(start) - 1
     C, tilts = start.copy(), np.zeros((len(start), P, P))
@@ -161,25 +175,26 @@ def sampled(
     first = _roots(C[0], P)
     sums, halves = [np.zeros_like(C), np.zeros_like(tilts)], np.zeros(2)
     spread = force = pull = 0.0
-    kept, width = STEPS - DISCARDED, neuron.width
-    for step, _ in zip(range(STEPS), moves, strict=False):
-        rates, inverse, u = neuron.output(C[-1], rates)
-        tilts[-1] += of_tilts * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
+    kept, width = pace.moves - pace.left_out, neuron.width
+    for step, _ in zip(range(pace.moves), moves, strict=False):
+        grown = neuron._replace(Y=min(1.0, (step + 1) / pace.growing) * neuron.Y)
+        rates, inverse, u = grown.output(C[-1], rates)
+        tilts[-1] += pace.of_tilts * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         x = neuron.next_paths(x, roots, used, rng)
         kernels, conjugates = neuron.averages(x, roots, inverses, used)
-        if step >= DISCARDED:
+        if step >= pace.left_out:
             along = np.sum(u * (C[-1, :P, :P] @ u))
-            halves[2 * (step - DISCARDED) // kept] += 2 / kept * along
+            halves[2 * (step - pace.left_out) // kept] += 2 / kept * along
             spread += (np.sum(x**2) / chains - x[..., 0].size) / kept
             force += 2 / kept * np.sum(C[:-1, :P, :P] * conjugates)
             pull += rates[0] * (along - neuron.c[-1] * np.sum(u.sum(axis=0) ** 2)) / width / kept
-        C[1:] += of_kernels * (kernels - C[1:])
-        tilts[:-1] += of_tilts * (conjugates - tilts[:-1])
+        C[1:] += pace.of_kernels * (kernels - C[1:])
+        tilts[:-1] += pace.of_tilts * (conjugates - tilts[:-1])
         if not np.isfinite(C).all():
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
-        if step >= DISCARDED:
+        if step >= pace.left_out:
             sums[0] += C / kept
             sums[1] += tilts / kept
     mean, variance = neuron.predicted(sums[0][-1], rates)

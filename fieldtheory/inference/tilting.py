@@ -23,6 +23,12 @@ which is what is solved here. Hidden layers keep C̃^(l) = ∂ ln Z/∂C^(l). Th
 with k = rΣ + c of test and training inputs, the variance that of a Gaussian process with the kernel
 r_b Σ + c. For linear φ all layers are exact, see `fieldtheory.inference.linear_posterior`. Small C̃
 gives the covariances of `covariance_with`: C − C* = Cov(C, tr UC), without the mean shift.
+
+A readout of mean-field size, f = (s/N) Σ_j w_j φ_j, has the prior kernel s² C/N and noise s² κ/N:
+the case above with the labels √N Y/s. There U grows as N, and for N → ∞ at fixed P the saddle point
+is exact in all layers, with r = 1 and
+
+    C̃^(L+1) = A⁻¹YYᵀA⁻¹/(2s²),   mean prediction kᵀA⁻¹Y.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
-from fieldtheory.inference.tilted_paths import DISCARDED, STEPS, Balance, Neuron, sampled
+from fieldtheory.inference.tilted_paths import MEAN_FIELD, STANDARD, Balance, Neuron, sampled
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -52,6 +58,8 @@ from fieldtheory.numerics.validity import ValidityWarning
 
 # Independent runs, whose scatter gives the errors; samples, and the fewest chains of a run.
 RUNS, SAMPLES, _FEWEST = 8, 400_000, 10
+# N where only the limit N → ∞ is asked for: 1/N is below rounding.
+_LIMIT = 2.0**52
 
 FIELDS = fields_of(
     r"""
@@ -81,7 +89,7 @@ class TiltedPosterior(LabelledResult):
     residual_kernels      (L+2, Q, Q)   C^(l)
     kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
     conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
-    mean, variance        (Q, d)        of the outputs without noise
+    mean, variance        (Q, d)        of the outputs without noise; variance 0 with readout_scale
     labels                (P, d)        Y
     ====================  ============  ==========================================================
 
@@ -96,12 +104,13 @@ class TiltedPosterior(LabelledResult):
     """
 
     table = FIELDS
-    settings = {"noise_variance": float, "samples": int, "seed": int}  # noqa: RUF012
+    settings = {"noise_variance": float, "samples": int, "seed": int, "readout_scale": float}  # noqa: RUF012
 
     conjugate_kernels: np.ndarray
     conjugate_kernels_error: np.ndarray
     samples: int | None = None
     seed: int = 0
+    readout_scale: float | None = None
 
     def __repr__(self) -> str:
         count = len(self.labels)
@@ -117,6 +126,7 @@ def tilted_posterior(
     Y: Any,
     noise_variance: float,
     *,
+    readout_scale: float | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
     progress: bool = False,
@@ -139,8 +149,14 @@ def tilted_posterior(
         Labels, 1 <= P <= Q. r is the same for all of several outputs unless φ is linear.
     noise_variance : float
         κ > 0.
+    readout_scale : float, optional
+        s > 0 of a readout of mean-field size, N → ∞ at fixed P: outputs are s/√N times those of the
+        network, f = (s/N) Σ_j w_j φ_j + s b/√N with w_j of variance σ²_w,out, and labels have the
+        noise s² κ/N, so that κ keeps its part of C^(L+1) + κ and Langevin dynamics have the
+        temperature s² κ/N. s → ∞ is the lazy limit. By default outputs have the size 1/√N.
     samples : int
-        Paths of a neuron that are averaged over, at least 20000; without meaning for linear φ.
+        Paths of a neuron that are averaged over, at least 20000, or 40000 with ``readout_scale``;
+        without meaning for linear φ.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -167,6 +183,16 @@ def tilted_posterior(
 
     Notes
     -----
+    **Readout of mean-field size.** s is the scale of the output of L. Chizat, E. Oyallon, F. Bach,
+    NeurIPS (2019), 1/s the γ_0 of C. Lauditi, B. Bordelon, C. Pehlevan, ICML (2025), N/s² the χ of
+    N. Rubin et al., ICML (2025). The saddle point is that of I. Seroussi, G. Naveh,
+    Z. Ringel, Nat. Commun. 14, 908 (2023), and A. van Meegen, H. Sompolinsky, Nat. Commun. 16, 3354
+    (2025); skips, biases and depth are those of the network. Kernels change by their own size and
+    predictions have no variance: it is of order 1/N. One hidden layer has one saddle point, the
+    minimum of a convex function of A⁻¹Y. Deeper networks may have several: of linear ones it is the
+    lowest, of others that to which the lazy limit leads as labels grow from zero. Labels √N Y/s
+    without ``readout_scale`` are the same network at its finite N, to leading order.
+
     The time of sampling grows as samples L Q (P + Q) from some 50 inputs on: P = 50, L = 3 take
     50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
     part of order 1/samples. Kernels are averages of products over paths, so that they are positive
@@ -189,21 +215,30 @@ def tilted_posterior(
     few_labels = 1 / 8
     kernel, labels = labelled_inputs(network, K0, Y)
     noise = validation.positive("noise_variance", noise_variance)
-    kept = RUNS * (STEPS - DISCARDED)
+    width, factor, pace = float(network.width), 1.0, STANDARD
+    if readout_scale is not None:
+        readout_scale = validation.positive("readout_scale", readout_scale)
+        width, factor, pace = _LIMIT, _LIMIT**0.5 / readout_scale, MEAN_FIELD
+    kept = RUNS * (pace.moves - pace.left_out)
     samples = validation.integer("samples", samples, _FEWEST * kept)
     seed = validation.integer("seed", seed, 0)
     layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
     a, c = layers.weights.ravel(), layers.biases.ravel()
-    targets = labels.reshape(len(labels), -1)
+    targets = factor * labels.reshape(len(labels), -1)
+    scale = f"at width {network.width}" if factor == 1 else f"and readout_scale={readout_scale:g}"
+    case = (
+        f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
+        f"{scale}"
+    )
     functions = network_functions(network)
     linear = len(functions.features) == 1 and functions.features[0].is_Symbol
     if linear:
-        runs = [Linear(a, c, gammas, kernel, targets, noise, network.width).solve()]
+        runs = [Linear(a, c, gammas, kernel, targets, noise, width).solve(case)]
     else:
         if any(len(psi.jumping) for psi in functions.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
         count = len(labels)
-        if count <= few_labels * network.width:
+        if readout_scale is None and count <= few_labels * width:
             warnings.warn(
                 f"{count} labels are few for width {network.width}: mean predictions are not "
                 "better than those of infinite width; posterior has the order 1/N of all kernels",
@@ -211,24 +246,29 @@ def tilted_posterior(
                 stacklevel=validation.level_of_user(),
             )
         psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
-        neuron = Neuron(psi, slopes, a, c, gammas, targets, noise, network.width)
+        neuron = Neuron(psi, slopes, a, c, gammas, targets, noise, width)
         start = solve(network, kernel).residual_kernels
-        moves: Iterable[int] = range(RUNS * STEPS)
+        moves: Iterable[int] = range(RUNS * pace.moves)
         if progress:
-            moves = chunks.with_progress(moves, RUNS * STEPS, "moves of tilted_posterior")
+            moves = chunks.with_progress(moves, RUNS * pace.moves, "moves of tilted_posterior")
         moves = iter(moves)
         seeds = np.random.SeedSequence(seed).spawn(RUNS)
-        pairs = [sampled(neuron, start, samples // kept, each, moves) for each in seeds]
+        pairs = [sampled(neuron, start, samples // kept, each, moves, pace) for each in seeds]
         # A bar ends with its moves.
         next(moves, None)
         runs = [run for run, _ in pairs]
-        _check([balance for _, balance in pairs], targets, noise, network)
-    return _result(
-        network, kernel, labels, noise, layers.skips, runs, None if linear else samples, seed
-    )
+        _check([balance for _, balance in pairs], network.activation.name, case)
+    if readout_scale is not None:
+        runs = [run._replace(mean=run.mean / factor, variance=0 * run.variance) for run in runs]
+    moments = _moments(layers.skips, runs, kernel, labels)
+    used = None if linear else samples
+    return TiltedPosterior(
+        network, kernel, labels, noise, **moments,
+        samples=used, seed=seed, readout_scale=readout_scale,
+    )  # fmt: skip
 
 
-def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: LayeredNetwork) -> None:
+def _check(runs: list[Balance], activation: str, case: str) -> None:
     """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
     # Standard errors beyond which drift and excess are sure; the relative drift that is reported.
     sure, relative = 5.0, 0.02
@@ -244,15 +284,11 @@ def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: Layer
     excess *= excess > sure * error
     drift, error = mean_and_error(halves[:, 1] - halves[:, 0], shares)
     drift *= abs(drift) > max(sure * error, relative * halves.mean())
-    case = (
-        f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
-        f"at width {network.width}"
-    )
     advice = "scale the labels down, or use more noise or a wider network"
     if excess > lost:
         raise ArithmeticError(
             f"no saddle point was reached {case}: the tilt grows faster than paths of "
-            f"{network.activation.name} follow; {advice}"
+            f"{activation} follow; {advice}"
         )
     if drift or excess > unbalanced:
         warnings.warn(
@@ -263,17 +299,10 @@ def _check(runs: list[Balance], labels: np.ndarray, noise: float, network: Layer
         )
 
 
-def _result(
-    network: LayeredNetwork,
-    kernel: np.ndarray,
-    labels: np.ndarray,
-    noise: float,
-    skips: np.ndarray,
-    runs: list[Tilted],
-    samples: int | None,
-    seed: int,
-) -> TiltedPosterior:
-    """Means over the runs and their standard errors."""
+def _moments(
+    skips: np.ndarray, runs: list[Tilted], kernel: np.ndarray, labels: np.ndarray
+) -> dict[str, Any]:
+    """Means over the runs and their standard errors, the fields of the result."""
     count, shape = len(labels), (len(kernel), *labels.shape[1:])
     C, tilts, mean, variance = (np.stack(values) for values in zip(*runs, strict=True))
     conjugate = np.zeros_like(C)
@@ -288,4 +317,4 @@ def _result(
         ("variance", variance.reshape(-1, *shape)),
     ):
         moments[name], moments[f"{name}_error"] = mean_and_error(values, shares)
-    return TiltedPosterior(network, kernel, labels, noise, **moments, samples=samples, seed=seed)
+    return moments
