@@ -133,3 +133,40 @@ def test_files_hold_them_once_they_are_computed(tmp_path):
     found.response  # noqa: B018
     found.save(tmp_path / "after.npz")
     assert "response" in vars(ft.load(tmp_path / "after.npz"))
+
+
+@pytest.mark.slow
+def test_scaling_with_the_largest_response_after_labels():
+    """From the posterior at three ρ around that of the prior, of G11 as a whole."""
+    net = ft.ResidualNetwork(depth=2, width=500)
+    K0, labels, noise = np.array([[0.05, 0.03], [0.03, 0.05]]), [1.5], 0.2
+    best = ft.optimal_scaling(net, K0)
+    found = ft.optimal_scaling(net, K0, labels=labels, noise_variance=noise)
+    step = 0.02
+    for entry, allowed in (((1, 1), 0.1), ((0, 1), 0.2)):
+        rho = best[entry] * np.exp(step * np.arange(-1, 2))
+        wide, shift = [], []
+        for scale in rho:
+            learned = ft.posterior(net.replace(branch_scale=scale), K0, labels, noise)
+            shift.append(learned.output_response_shift[entry])
+            wide.append(learned.output_response[entry] - shift[-1])
+        ratio, height = np.divide(shift, wide), np.log(wide)
+        slope = (ratio[2] - ratio[0]) / (2 * step)
+        curvature = (height[2] - 2 * height[1] + height[0]) / step**2
+        expected = -best[entry] * slope / curvature
+        assert abs(found[entry] - best[entry] - expected) < allowed * abs(expected)
+        assert abs(expected) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"method": "deep_limit"}, "labels must be left out but for .* method='deep_limit'"),
+        ({"noise_variance": -1.0}, "noise_variance must be"),
+        ({"K0": 0.05}, r"K0 must be a matrix \(Q, Q\)"),
+    ],
+)
+def test_refusals_of_scalings_after_labels(arguments, message):
+    given = {"K0": np.eye(2) / 20, "labels": [1.0], "noise_variance": 0.1}
+    with pytest.raises(ValueError, match=message):
+        ft.optimal_scaling(ft.ResidualNetwork(depth=2), **(given | arguments))

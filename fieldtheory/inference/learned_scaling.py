@@ -1,0 +1,66 @@
+"""The residual scaling with the largest response of networks that learned labels, to order 1/N.
+
+With ln χ_Y^out(ρ) = ln χ^out(ρ) + ε(ρ)/N, the maximum moves from ρ* of the prior to
+
+    ρ* − (1/N) ε'(ρ*)/(ln χ^out)''(ρ*).
+
+Both are interpolated in ln ρ at Chebyshev nodes around the ρ* of all entries, ε from sampled paths
+with the same random numbers at every node.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from fieldtheory.inference.fluctuating_kernel import Regression
+from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
+from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.symmetric_matrices import packed, unpacked
+
+# Paths of a neuron, Chebyshev nodes at least and for each unit of ln ρ, and how far in ln ρ they go
+# beyond the ρ* of all entries.
+_SAMPLES, _FEWEST, _DENSITY, _BEYOND = 1 << 15, 6, 6, 0.25
+
+
+def moved_scaling(
+    network: LayeredNetwork, K0: np.ndarray, labels: np.ndarray, noise: float, best: np.ndarray
+) -> np.ndarray:
+    """ρ* after labels from ρ* of the prior, which stays where it is 0 or NaN.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K0, best : ndarray, shape (Q, Q)
+    labels : ndarray, shape (P,) or (P, d)
+        Of the first inputs.
+    noise : float
+
+    Returns
+    -------
+    ndarray, shape (Q, Q)
+    """
+    entries = packed(best).copy()
+    chosen = entries > 0
+    if not chosen.any():
+        return best
+    at = np.log(entries[chosen])
+    low, high = at.min() - _BEYOND, at.max() + _BEYOND
+    count = max(_FEWEST, int(np.ceil(_DENSITY * (high - low))))
+    nodes, rows = chebyshev.chebpts1(count), []
+    for x in (low + high + (high - low) * nodes) / 2:
+        prior = solve(network.replace(branch_scale=float(np.exp(x))), K0)
+        law = Regression.from_labels(prior.residual_kernels[-1], labels, noise)
+        _, kernels, shares = response_batches(prior, law.weights, _SAMPLES, 0, False)
+        chi = packed(prior.output_response)
+        rows.append([np.log(np.abs(chi)), np.tensordot(shares, kernels[:, -1], 1) / chi])
+    heights, changes = np.moveaxis(np.array(rows), 1, 0)[..., chosen]
+    to_series = np.linalg.inv(chebyshev.chebvander(nodes, count - 1))
+    places = (2 * at - low - high) / (high - low)
+    slope, curvature = (
+        chebyshev.chebval(places, chebyshev.chebder(to_series @ values, order), tensor=False)
+        for values, order in ((changes, 1), (heights, 2))
+    )
+    entries[chosen] *= 1 - (high - low) / 2 * slope / curvature / network.width
+    return unpacked(entries, True)
