@@ -5,10 +5,9 @@ Inputs that are moved after training leave U as it is, and
 
     χ_αβ^(l) = χ*_αβ^(l) + ∂Cov(K_αβ^(l), tr U C^(L+1))/∂K_αβ^(0),
 
-the last term of order 1/N, see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs
-stay where they are: their entries are those of two further inputs at their places. The shift of the
-prior moves χ by 1/N as well, with labels or without, and is left out, as in `Solution.response`.
-F25 section III names the derivation as future work.
+see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs stay where they are: their
+entries are those of two further inputs at their places. The shift of the prior by 1/N moves χ with
+labels or without; it is left out, as in `Solution.response`. F25 section III.4 leaves this open.
 """
 
 from __future__ import annotations
@@ -77,32 +76,25 @@ class RespondingResult(LabelledResult):
     def _responses(self) -> dict[str, np.ndarray]:
         """The fields of responses and their errors, by name."""
         if not isinstance(self.network, LayeredNetwork):
-            raise ValueError(
-                "responses after labels are of layered networks such as ResidualNetwork, got a "
-                f"{type(self.network).__name__}"
-            )
+            name = type(self.network).__name__
+            raise ValueError(f"responses after labels are of layered networks, got a {name}")
         prior = self._prior
-        residual = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
-        kernels = residual.copy()
+        residual = kernels = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
         if self.order:
-            law = Regression.from_labels(
-                prior.residual_kernels[-1], self.labels, self.noise_variance
-            )
-            *both, shares = response_batches(prior, law.weights, self.samples, self.seed, False)
+            C = prior.residual_kernels[-1]
+            law = Regression.from_labels(C, self.labels, self.noise_variance)
+            *both, shares = response_batches(prior, law.weights, self.samples, self.seed)
             residual, kernels = (
                 np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
                 / self.network.width
                 for batches in both
             )
-        found: dict[str, Any] = {
-            "residual_response": (prior.residual_response + residual[0, :-1], residual[1, :-1]),
-            "response": (prior.response + kernels[0, :-1], kernels[1, :-1]),
-            "output_response": (prior.output_response + kernels[0, -1], kernels[1, -1]),
-            "response_shift": kernels[:, :-1],
-            "output_response_shift": kernels[:, -1],
-        }
-        return {
-            f"{name}{suffix}": part
-            for name, parts in found.items()
-            for suffix, part in zip(("", "_error"), parts, strict=True)
-        }
+        found: dict[str, np.ndarray] = {}
+        for name, (shift, error) in (
+            ("residual_response", residual[:, :-1]),
+            ("response", kernels[:, :-1]),
+            ("output_response", kernels[:, -1]),
+        ):
+            found |= {name: getattr(prior, name) + shift, f"{name}_error": error}
+            found |= {f"{name}_shift": shift, f"{name}_shift_error": error}
+        return found

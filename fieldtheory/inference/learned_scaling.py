@@ -27,20 +27,7 @@ _SAMPLES, _FEWEST, _DENSITY, _BEYOND = 1 << 15, 6, 6, 0.25
 def moved_scaling(
     network: LayeredNetwork, K0: np.ndarray, labels: np.ndarray, noise: float, best: np.ndarray
 ) -> np.ndarray:
-    """ρ* after labels from ρ* of the prior, which stays where it is 0 or NaN.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K0, best : ndarray, shape (Q, Q)
-    labels : ndarray, shape (P,) or (P, d)
-        Of the first inputs.
-    noise : float
-
-    Returns
-    -------
-    ndarray, shape (Q, Q)
-    """
+    """ρ* after labels from ``best``, ρ* of the prior, (Q, Q), which stays where it is 0 or NaN."""
     entries = packed(best).copy()
     chosen = entries > 0
     if not chosen.any():
@@ -52,7 +39,7 @@ def moved_scaling(
     for x in (low + high + (high - low) * nodes) / 2:
         prior = solve(network.replace(branch_scale=float(np.exp(x))), K0)
         law = Regression.from_labels(prior.residual_kernels[-1], labels, noise)
-        _, kernels, shares = response_batches(prior, law.weights, _SAMPLES, 0, False)
+        _, kernels, shares = response_batches(prior, law.weights, _SAMPLES, 0)
         chi = packed(prior.output_response)
         rows.append([np.log(np.abs(chi)), np.tensordot(shares, kernels[:, -1], 1) / chi])
     heights, changes = np.moveaxis(np.array(rows), 1, 0)[..., chosen]

@@ -94,10 +94,9 @@ def optimal_scaling(
         c*/√L of the maximum K*_out that `optimal_output_variance` proves. That they are the
         global maxima is not proven. It needs python-flint, the extra ``proven``.
     labels : array_like, shape (P,) or (P, d), optional
-        Labels of the first P of the inputs of one network and a matrix K0, as in `posterior`: ρ* of
-        networks that learned them, to order 1/N, with the largest ``output_response`` of their
-        `NetworkPosterior`. N(ρ* with labels less ρ* without) is a coefficient of 1/N; paths are
-        sampled for it, with an error of some 5 to 20 %.
+        Of the first P inputs of a matrix K0, for one network: ρ* to order 1/N of networks that
+        learned them, of the ``output_response`` of `posterior`. N(ρ* with labels less ρ* without)
+        is a coefficient of 1/N, from sampled paths with an error of some 5 to 20 %.
     noise_variance : float, optional
         κ > 0 of the labels.
 

@@ -20,7 +20,6 @@ import numpy as np
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import BATCHES, Weighted, covariance_batches
-from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
@@ -35,37 +34,19 @@ _SAMPLES = 1 << 15
 
 
 def response_batches(
-    solution: Solution, U: np.ndarray, samples: int | None, seed: int, progress: bool
+    solution: Solution, U: np.ndarray, samples: int | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N ∂Cov(·, Tr U C^(L+1))/∂K_αβ^(0) of C_αβ^(l) and K_αβ^(l), for the weights U at rest.
+    """N ∂Cov(·, Tr U C^(L+1))/∂K_αβ^(0) of C_αβ^(l) and of K_αβ^(l), for weights U (P, P) at rest.
 
-    Parameters
-    ----------
-    solution : Solution
-        Of one network and a kernel (P, P).
-    U : ndarray, shape (P, P)
-        Symmetric.
-    samples : int or None
-        Paths of a neuron; None for the whole G11.
-    seed : int
-    progress : bool
-
-    Returns
-    -------
-    residual, kernels : ndarray, shape (n, L + 2, p)
-        Independent estimates; the last kernel is that of the output.
-    shares : ndarray, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If φ jumps, or its slope does where φ does not vanish, so that φφ'' is a δ-function.
+    From so many paths of a neuron, or the whole G11 for None. Both are independent estimates
+    (n, L + 2, p), the last of the output, with their shares (n,). ValueError if φ jumps, or its
+    slope does where φ does not vanish, so that φφ'' is a δ-function.
 
     Examples
     --------
     >>> import fieldtheory as ft
     >>> s = ft.solve(ft.ResidualNetwork(depth=2), [[0.3, 0.1], [0.1, 0.2]])
-    >>> response_batches(s, np.diag([1.0, 0.0]), None, 0, False)[1].shape
+    >>> response_batches(s, np.diag([1.0, 0.0]), None, 0)[1].shape
     (1, 4, 3)
     """
     network, last = solution.network, solution.network.depth + 1
@@ -77,19 +58,16 @@ def response_batches(
                 f"{network.activation.name}"
             )
     with relative_tolerance(solution.rtol):
-        moved = _Moved(solution)
-    pulled, shares = covariance_batches(solution, U, last, samples, seed, progress)
+        moved = _Moved(solution, U)
+    pulled, shares = covariance_batches(solution, U, last, samples, seed, False)
     skips, a, gains = moved.skips, moved.a, moved.gains
     d = accumulate(skips, network.width * np.moveaxis(pulled, 0, -1))
-    own = None if samples else moved.series(U)
+    own = None if samples else moved.series()
     if own is None:
         shares = shares if samples else np.full(BATCHES, 1 / BATCHES)
-        sampled = _Sampled(moved, U)
+        sampled = _Sampled(moved)
         sizes = np.rint((samples or _SAMPLES) * shares).astype(int)
-        batches: Any = (sampled.correlators(int(n), seed, i) for i, n in enumerate(sizes))
-        if progress:
-            batches = chunks.with_progress(batches, len(sizes), "responses")
-        own = np.array([*batches])
+        own = np.array([sampled.correlators(int(n), seed, i) for i, n in enumerate(sizes)])
     residual = np.zeros((last + 1, len(own), len(moved.chi[0])))
     kernels = residual.copy()
     for l in range(last):
@@ -104,7 +82,8 @@ def response_batches(
 class _Moved:
     """Gains of pairs of inputs, their derivatives by kernels, and how kernels respond."""
 
-    def __init__(self, solution: Solution) -> None:
+    def __init__(self, solution: Solution, U: np.ndarray) -> None:
+        self.weights = packed(U + U.T) / packed(1.0 + np.eye(len(U)))
         self.solution, self.theory = solution, solution.pair_theory
         signals, gains = self.theory.signals, self.theory.gains
         layers, self.skips = self.theory.layers, self.theory.layers.skips
@@ -124,42 +103,29 @@ class _Moved:
         second_input = np.zeros(len(each))
         for l in range(1, len(K)):
             source = (gains.own[l] - at_once[l - 1]) / 2 * chi[l - 1, each, each]
-            second_input = add_skip(
-                self.skips[l], second_input, source + at_once[l - 1] * second_input
-            )
+            source += at_once[l - 1] * second_input
+            second_input = add_skip(self.skips[l], second_input, source)
             self.covariances[l, each, each] = second_input
 
-    def series(self, U: np.ndarray) -> np.ndarray | None:
-        """Derivatives of ⟨φφ^(l) ; Ψ⟩ by series, (1, L + 1, p); None of φ with kinks."""
-        theory, last = self.theory, len(self.a) - 1
-        if not theory.signals.smooth:
-            return None
-        traced = traced_back(self.skips, theory.gains, _alone(U), last)[1:] * self.a[1:, None]
-        least = vars(theory.distinct).get("series")
-        found = gain_correlators(
-            theory.signals, traced, self.chi, self.covariances, least.orders if least else 0
-        )
-        return None if found is None else found[None]
-
-
-def _alone(U: np.ndarray) -> np.ndarray:
-    """Weights of the pairs α <= β."""
-    return packed(U + U.T) / packed(1.0 + np.eye(len(U)))
+    def series(self) -> np.ndarray | None:
+        """Derivatives of ⟨φφ^(l) ; Ψ⟩, (1, L + 1, p); None of φ with kinks."""
+        signals, last = self.theory.signals, len(self.a) - 1
+        weights = traced_back(self.skips, self.theory.gains, self.weights, last)
+        weights = weights[1:] * self.a[1:, None]
+        return gain_correlators(signals, weights, self.chi, self.covariances)
 
 
 class _Sampled(Weighted):
     """Derivatives of ⟨φφ^(l) ; Ψ⟩ from paths of a neuron."""
 
-    def __init__(self, moved: _Moved, U: np.ndarray) -> None:
+    def __init__(self, moved: _Moved) -> None:
         solution = moved.solution
-        super().__init__(solution, moved.theory, _alone(U), solution.network.depth + 1)
+        super().__init__(solution, moved.theory, moved.weights, solution.network.depth + 1)
         self.moved, functions = moved, moved.theory.signals.functions
         self.first = feature_functions(solution.network, slopes=True)
         self.second = [psi.slope.slope for psi in functions]
-        a = self.a[:, None]
-        self.mean_gains = np.divide(
-            moved.gains[1:], a, out=np.zeros_like(moved.gains[1:]), where=a > 0
-        )
+        a, gains = self.a[:, None], moved.gains[1:]
+        self.mean_gains = np.divide(gains, a, out=np.zeros_like(gains), where=a > 0)
 
     def correlators(self, size: int, seed: int, number: int) -> np.ndarray:
         """Those of one batch of paths, shape (L + 1, p)."""
@@ -177,12 +143,9 @@ class _Sampled(Weighted):
             for l, change in enumerate(self._driven(features, slopes)):
                 for x, slope in zip(features[l], slopes[l], strict=True):
                     driven[l, each, each] += 2 * (x * slope * change).sum(axis=1)
-        values = packed(sums) - total * self.mean_gains
-        products = self.kernels_with()[0]
-        for l, (known, found) in enumerate(zip(products, squares / size, strict=True)):
-            values[l] = values[l] / size + self.moved.curvature.kernel_change(
-                l, packed(known - found)
-            )
+        values = (packed(sums) - total * self.mean_gains) / size
+        for l, products in enumerate(packed(self.kernels_with()[0] - squares / size)):
+            values[l] += self.moved.curvature.kernel_change(l, products)
         return self.moved.chi * values + packed(driven) / size
 
     def _driven(self, features: list[Any], slopes: list[Any]) -> np.ndarray:

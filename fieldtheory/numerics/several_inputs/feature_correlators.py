@@ -186,20 +186,9 @@ def from_layer_on(
     columns: np.ndarray,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨f^(k) ; g^(l)⟩, k <= l, of functions of some pairs, and what is left out.
+    """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c).
 
-    Parameters
-    ----------
-    signals : Signals
-    f, g : ndarray, shapes (L + 1, r, orders) and (L + 1, c, orders)
-    rows, columns : ndarray of int, shapes (r,) and (c,)
-        The pairs that f and g are functions of.
-    count : int
-
-    Returns
-    -------
-    values, left_out : ndarray, shape (L + 1, r, L + 1, c)
-        Zero for k > l.
+    f (L + 1, r, orders) are functions of the pairs ``rows``, g (L + 1, c, orders) of ``columns``.
     """
     size, r, orders = f.shape
     values, left = np.zeros((2, size, r, size, len(columns)))

@@ -20,39 +20,22 @@ _ASKED, _ALLOWED = 1e-7, 1e-4
 
 
 def gain_correlators(
-    signals: Signals, weights: np.ndarray, chi: np.ndarray, moved: np.ndarray, least: int
+    signals: Signals, weights: np.ndarray, chi: np.ndarray, moved: np.ndarray
 ) -> np.ndarray | None:
     """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k).
 
     They are χ_αβ^(l) ⟨D_αβ^(l) ; Ψ⟩ for two inputs. A variance moves the covariances of its input
     as well, which adds Σ_kγ ∂Cov(h_α^(l), h_γ^(k)) ⟨(φ²)'(h_α^(l)) ∂Ψ/∂h_γ^(k)⟩.
-
-    Parameters
-    ----------
-    signals : Signals
-        Of analytic φ.
-    weights : ndarray, shape (L + 1, p)
-        Of pairs γ <= δ.
-    chi : ndarray, shape (L + 1, p)
-    moved : ndarray, shape (L + 1, P, P)
-        ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place.
-    least : int
-        Orders that are kept at least.
-
-    Returns
-    -------
-    ndarray or None
-        Shape (L + 1, p); None if series leave too much out.
+    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, ``moved`` (L + 1, P, P) is
+    ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place. Shape (1, L + 1, p);
+    None of φ with kinks, or if the series leave too much out.
     """
+    if not signals.smooth:
+        return None
     some = np.flatnonzero(np.abs(weights).max(axis=0))
-    found = resolved(
-        signals,
-        lambda count: _series(signals, weights[:, some], some, chi, moved, count),
-        _ASKED,
-        least,
-    )
-    assert found is not None
-    return found.values if found.error <= _ALLOWED else None
+    parts = weights[:, some], some, chi, moved
+    found = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
+    return found.values[None] if found and found.error <= _ALLOWED else None
 
 
 def _series(
