@@ -51,6 +51,7 @@ FIGURES = {
     "f25.fig7": "seed directory quick",
     "f25.fig8": f"{_NETWORKS} inputs",
     "f25.fig9": "cifar10",
+    "learning.response": "seed quick",
     "learning.scaling": "jobs directory",
     "pdlt.closure": _NETWORKS,
     "pf.fig1": f"{_NETWORKS} directory",
@@ -114,9 +115,9 @@ def figures(
     there: gradients with their bound, fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
-    f25.fig7, pf.fig5 and sr.table3 train networks, in six to thirty minutes or, with --quick, small
-    ones in seconds; they need the extra torch. learning.scaling shows evidence, test error and
-    learned kernels over the scaling of the residual branch, in a quarter of an hour.
+    f25.fig7, learning.response, pf.fig5 and sr.table3 train networks, in six to thirty minutes or,
+    with --quick, small ones in seconds; they need the extra torch. learning.scaling shows evidence,
+    test error and learned kernels over the scaling of the branch, in a quarter of an hour.
     width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples;
     blocks.* networks of blocks as transformers have them, with and without norms.
 

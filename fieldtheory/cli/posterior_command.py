@@ -38,6 +38,10 @@ def posterior(
             show_default="4096, none for few samples and layers",
         ),
     ] = None,
+    response: Annotated[
+        bool,
+        typer.Option("--response", help="Also how kernels respond to inputs moved afterwards."),
+    ] = False,
     seed: Seed = 0,
     save: Save = None,
     format: OutputFormat = "table",
@@ -48,11 +52,14 @@ def posterior(
     Rows: the log evidence of the training labels per label; the mean squared error and the share
     of wrong signs, or wrong classes, of the samples held out; how far the kernels of the last
     hidden layer and of the output moved, relative to their size; and the expansion ratio, which
-    must be small for the order 1/N to hold.
+    must be small for the order 1/N to hold. With --response also the response of the output kernel
+    to the input kernel, entry by entry, its mean over the samples held out.
 
     Examples:
 
         fieldtheory posterior --depth 20 --width 200 --branch-scale 0.3 --count 60
+
+        fieldtheory posterior -L 10 --count 30 --response
 
         fieldtheory posterior -L 10 --data mnist --classes 0,3 --count 100 --noise 0.05
 
@@ -73,10 +80,17 @@ def posterior(
         problem.network, kernel, targets[:count], noise, order,
         samples=paths, seed=seed, progress=True,
     )  # fmt: skip
+    rows = _rows(result, targets[count:])
+    if response:
+        # Of the mean of entries at most the mean of their errors.
+        fields = result.output_response, result.output_response_shift, result.output_response_error
+        first = count if test else 0
+        after, shift, error = (each[first:, first:].mean() for each in fields)
+        rows.append(_row("response of the output", after - shift, after, error))
     if save is not None:
         result.save(save)
     title = f"{problem.words}, {count} of them with labels, φ = {problem.network.activation.name}"
-    print_rows(_rows(result, targets[count:]), format, f"{title}, N = {problem.network.width}")
+    print_rows(rows, format, f"{title}, N = {problem.network.width}")
 
 
 def _targets(problem: Problem, typed: str | None) -> np.ndarray:

@@ -13,6 +13,8 @@ from scipy import optimize
 from fieldtheory import validation
 from fieldtheory.data import load_digits, load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
+from fieldtheory.figures.learning_response import draw_response as draw_response
+from fieldtheory.figures.learning_response import response as response
 from fieldtheory.figures.parts import Numbers, integers, picture
 from fieldtheory.inference import condition, kernel
 from fieldtheory.inference.network_posterior import posterior

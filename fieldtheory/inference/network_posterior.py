@@ -26,13 +26,15 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.grams import GramSolution
+from fieldtheory.inference import learned_response
 from fieldtheory.inference.fluctuating_kernel import (
     Corrections,
     Regression,
     fluctuating,
     linear_response,
 )
-from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
+from fieldtheory.inference.labelled import labelled_inputs
+from fieldtheory.inference.learned_response import RespondingResult
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
@@ -76,29 +78,35 @@ FIELDS = fields_of(
     expansion_ratio | - | \epsilon | relative size of the terms of order 1/N | always of_none
     """
 )
+FIELDS |= learned_response.FIELDS
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPosterior(LabelledResult):
+class NetworkPosterior(RespondingResult):
     """Kernels and predictions of networks of finite width after P labels, from `posterior`.
 
     With Q inputs, the P training inputs first, and d outputs:
 
-    ====================  ============  ==========================================================
-    field                 shape         meaning
-    ====================  ============  ==========================================================
-    residual_kernels      (L+2, Q, Q)   posterior means of C^(l)
-    kernels               (L+2, Q, Q)   posterior means of K^(l) = γ_l² K^(l-1) + C^(l), or of
-                                        R^(l) of a `BlockNetwork`
-    kernel_shift          (L+2, Q, Q)   what K^(l) learned: posterior minus prior mean at width N
-    mean, variance        (Q, d)        of the outputs without noise, averaged over networks
-    mean_nngp             (Q, d)        the mean at infinite width
-    variance_nngp         (Q,)          the variance there, the same for every output
-    log_evidence          ()            ln p(Y)
-    log_evidence_nngp     ()            that of infinite width
-    expansion_ratio       ()            how large the terms of order 1/N are, see below
-    labels                (P, d)        Y
-    ====================  ============  ==========================================================
+    =====================  ============  =========================================================
+    field                  shape         meaning
+    =====================  ============  =========================================================
+    residual_kernels       (L+2, Q, Q)   posterior means of C^(l)
+    kernels                (L+2, Q, Q)   posterior means of K^(l) = γ_l² K^(l-1) + C^(l), or of
+                                         R^(l) of a `BlockNetwork`
+    kernel_shift           (L+2, Q, Q)   what K^(l) learned: posterior minus prior mean at width N
+    mean, variance         (Q, d)        of the outputs without noise, averaged over networks
+    mean_nngp              (Q, d)        the mean at infinite width
+    variance_nngp          (Q,)          the variance there, the same for every output
+    log_evidence           ()            ln p(Y)
+    log_evidence_nngp      ()            that of infinite width
+    expansion_ratio        ()            how large the terms of order 1/N are, see below
+    labels                 (P, d)        Y
+    residual_response      (L+1, Q, Q)   ∂⟨C_αβ^(l)⟩/∂K_αβ^(0)
+    response               (L+1, Q, Q)   ∂⟨K_αβ^(l)⟩/∂K_αβ^(0)
+    response_shift         (L+1, Q, Q)   what labels add to ``response`` of `Solution`
+    output_response        (Q, Q)        ∂⟨C_αβ^(L+1)⟩/∂K_αβ^(0)
+    output_response_shift  (Q, Q)        what labels add to it
+    =====================  ============  =========================================================
 
     For labels (P,) there is no axis d. Standard errors of what is sampled are in ``<name>_error``,
     zero where it is exact. ``expansion_ratio`` is the larger of the largest change of a kernel,
@@ -107,11 +115,18 @@ class NetworkPosterior(LabelledResult):
     expansion holds where it is small: left out of the terms of order 1/N is about this fraction,
     more where they nearly cancel (docs/theory/posterior.md).
 
+    Responses are computed when first asked for: by how much kernels of trained networks change
+    where inputs are moved after training, one entry of K0 at a time. Entries of inputs with labels
+    are those of further inputs at the same places, so that what was learned stays. They hold the
+    1/N of what is learned, not that of the prior, see `fieldtheory.inference.learned_response`.
+
     Examples
     --------
     >>> import fieldtheory as ft
     >>> net = ft.ResidualNetwork(depth=3, width=100)
     >>> found = posterior(net, [[0.3, 0.1], [0.1, 0.2]], [1.0], noise_variance=0.1)
+    >>> found.response_shift[:, 1, 1].round(4) + 0.0
+    array([ 0.    ,  0.    , -0.0001, -0.0002])
     >>> found.kernels.shape, found.mean.shape, found
     ((5, 2, 2), (2,), NetworkPosterior(training=1, test=1, order=1, samples=None))
     """
@@ -151,6 +166,7 @@ def posterior(
     samples: int | None = None,
     seed: int = 0,
     progress: bool = False,
+    exact: bool = False,
 ) -> NetworkPosterior:
     """Kernels and predictions of a network of finite width after labels, to order 1/N.
 
@@ -179,6 +195,8 @@ def posterior(
         Seed of the random numbers, >= 0.
     progress : bool
         Show progress bars on stderr.
+    exact : bool
+        Compute G11 as a whole, without ``samples``, however many inputs and layers there are.
 
     Returns
     -------
@@ -188,7 +206,8 @@ def posterior(
     ------
     TypeError, ValueError
         If an argument is not allowed, K0 has no Cholesky factor with the noise, φ jumps and paths
-        are sampled, or there is not enough memory: about 1200 (L + 2) Q² bytes.
+        are sampled, or there is not enough memory, of which the message says how much is needed:
+        about 1200 (L + 2) Q² bytes, and 12 (L + 2)² Q⁴ for the whole G11.
 
     Warns
     -----
@@ -237,7 +256,9 @@ def posterior(
             )
     elif samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
-    elif (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
+        if exact:
+            raise ValueError(f"samples must be left out with exact=True, got {samples}")
+    elif not exact and (network.depth + 2) * len(kernel) * (len(kernel) + 1) / 2 > ENTRIES:
         samples = SAMPLES
     solution = solve(network, kernel)
     law = Regression.from_labels(solution.residual_kernels[-1], labels, noise)
@@ -246,6 +267,9 @@ def posterior(
         return _result(solution, law, None, *settings)
     first = _corrections(solution, law, samples, seed, progress)
     result = _result(solution, law, first, *settings)
+    if samples is None:
+        # Its G11 serves the responses.
+        vars(result)["_prior"] = solution
     if result.expansion_ratio > large:
         warnings.warn(
             f"terms of order 1/N are {float(result.expansion_ratio):.2g} of what they correct, for "

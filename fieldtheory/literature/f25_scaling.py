@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sympy as sp
 
+from fieldtheory.inference import posterior
 from fieldtheory.literature.claim import bound, claims_of, formula, interval
 from fieldtheory.literature.evidence import at
 from fieldtheory.networks.activations import as_activation
@@ -64,6 +65,15 @@ _FFNET = FeedForwardNetwork(
 # The input fills less than the dynamic range.
 SMALL_INPUT = ({RANGE: 1, INPUT: sp.Rational(1, 20)},)
 
+
+def _response_after_labels(depth: int) -> float:
+    """χ_Y^out/χ^out of two inputs without labels, at ρ√L = 1."""
+    K0 = 0.05 * np.cos(np.subtract.outer(*[(0.0, 1.3, 0.6, 0.9, 2.0)] * 2))
+    net = ResidualNetwork(depth=depth, branch_scale=depth**-0.5, width=500)
+    found = posterior(net, K0, [2.0, -2.0, 2.0], 0.2, samples=640)
+    return float(1 / (1 - found.output_response_shift[3, 4] / found.output_response[3, 4]))
+
+
 _STATEMENTS = {
     "(63): C^(l) of the linearised network from C^(l-1)": [
         formula(
@@ -117,6 +127,11 @@ _STATEMENTS = {
     ),
     "section III.1: ρ* of a covariance lies between 0.1 and 0.3": interval(
         "the network and depths of Fig. 4, off-diagonal", (0.1, 0.3), lambda: _optima((0, 1))
+    ),
+    "section III.4: after training the response depends on L as before": interval(
+        "ρ√L = 1, N = 500, labels of three inputs, to order 1/N; ratio of both over that at L = 4",
+        (0.99, 1.01),
+        lambda: at("L", (10, 20), lambda L: _response_after_labels(L) / _response_after_labels(4)),
     ),
     "Fig. 5, caption: mean of a constant 1 over the P variances, (1/N) Σ_α": formula(
         "every P and N",

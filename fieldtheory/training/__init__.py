@@ -11,5 +11,6 @@ except ImportError:
 from fieldtheory.training.langevin import Langevin
 from fieldtheory.training.loop import DivergenceError, train
 from fieldtheory.training.modules import torch_module
+from fieldtheory.training.moved_inputs import measure_response
 
-__all__ = ["DivergenceError", "Langevin", "torch_module", "train"]
+__all__ = ["DivergenceError", "Langevin", "measure_response", "torch_module", "train"]

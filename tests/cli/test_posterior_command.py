@@ -16,7 +16,7 @@ def by_name(table):
 
 def test_numbers_are_those_of_the_function(tmp_path):
     path = tmp_path / "found.npz"
-    found = by_name(rows(*SHORT, "--classes", "0,3", "--save", path))
+    found = by_name(rows(*SHORT, "--classes", "0,3", "--response", "--save", path))
     samples = images.load_digits(classes=(0, 3), count=10)
     targets = np.where(samples.labels == 3, 1.0, -1.0)
     order = np.random.default_rng(0).permutation(10)
@@ -33,6 +33,10 @@ def test_numbers_are_those_of_the_function(tmp_path):
     assert found["expansion ratio"]["width N"] == pytest.approx(float(expected.expansion_ratio))
     assert 0 < found["kernel learned, output"]["width N"] < 0.1
     np.testing.assert_array_equal(ft.load(path).mean, expected.mean)
+    response = found["response of the output"]
+    assert response["width N"] == pytest.approx(expected.output_response[8:, 8:].mean())
+    prior = ft.solve(net, kernel).output_response[8:, 8:].mean()
+    assert response["infinite"] == pytest.approx(prior, rel=1e-12) != response["width N"]
 
 
 def test_labels_of_files_and_several_classes(tmp_path):

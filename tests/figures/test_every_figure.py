@@ -34,6 +34,7 @@ SMALL = {
     "f25.fig7": {"quick": True},
     "f25.fig8": SIMULATED,
     "f25.fig9": {"count": 4},
+    "learning.response": {"quick": True},
     "learning.scaling": {"depths": (2,), "multiples": (1.0,), "training": 4, "tested": 2},
     "pdlt.closure": {"depth": 3, "samples": 20},
     "pf.fig1": {"depth": 3, "width": 10, "samples": 20},

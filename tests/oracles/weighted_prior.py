@@ -125,3 +125,39 @@ def _chi_squares(N, nodes):
     """Nodes and weights of averages over χ²_N/N."""
     x, w = roots_genlaguerre(nodes, N / 2 - 1)
     return 2 * x / N, w * np.exp(-gammaln(N / 2))
+
+
+def learned_response(phi, K0, Y, noise, N, layers, samples, seed, entry, step):
+    """∂⟨C^(l)⟩/∂K0 of an entry with weights p(Y|C) less that without, l >= 1, and errors.
+
+    Of an entry without labels, by central differences at the same random numbers: signals are drawn
+    input by input, those with labels first, which the entry does not move.
+    """
+    i, j = entry
+    assert min(i, j) >= len(Y)
+    differences, log_p = [], []
+    for number, start in enumerate(range(0, samples, 5000)):
+        size, found = min(5000, samples - start), []
+        for sign in (1, -1):
+            K = np.array(K0, dtype=float)
+            K[i, j] = K[j, i] = K0[i][j] + sign * step
+            generator = np.random.default_rng((seed, number))
+            h = np.linalg.cholesky(K) @ generator.standard_normal((size, len(K), N))
+            kernels = []
+            for l, (gamma, a, c) in enumerate(layers):
+                x = phi(h)
+                kernels.append(a * x @ np.swapaxes(x, 1, 2) / N + c)
+                if l + 1 < len(layers):
+                    h = gamma * h + np.linalg.cholesky(kernels[-1]) @ generator.standard_normal(
+                        h.shape
+                    )
+            found.append(np.array(kernels))
+        differences.append((found[0] - found[1])[:, :, i, j] / (2 * step))
+        log_p.append(given_kernels(found[0][-1], Y, noise)[0])
+    D, log_p = np.concatenate(differences, axis=1), np.concatenate(log_p)
+    w = np.exp(log_p - log_p.max())
+    w /= w.mean()
+    centred = D - D.mean(axis=1, keepdims=True)
+    learned = centred @ w / samples
+    errors = ((centred - learned[:, None]) * w - centred).std(axis=1) / np.sqrt(samples)
+    return learned, errors, float(samples**2 / (w**2).sum())

@@ -10,7 +10,7 @@ from fieldtheory.networks.activation import h
 from fieldtheory.networks.named_activations import ACTIVATIONS
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from fieldtheory.training import torch_module  # noqa: E402
+from fieldtheory.training import measure_response, torch_module  # noqa: E402
 from fieldtheory.training.modules import torch_function  # noqa: E402
 
 NET = ft.ResidualNetwork(
@@ -187,3 +187,24 @@ def test_refusals_of_a_module():
         list(torch_module(NET, batch_norm=True).priors())
     with pytest.raises(ValueError, match="no residual kernels"):
         torch_module(ft.DiffusionNetwork(depth=2), inputs=3).residual_kernels(X)
+
+
+def test_responses_are_those_of_the_theory_and_differences():
+    """Means over many networks; of one network by differences of its kernels, input by input."""
+    net = ft.ResidualNetwork(
+        depth=2, width=100, input_dim=4, branch_scale=0.6, readin_bias_variance=0.0
+    )
+    X, v = np.array([[1.0, 0.2, 0.0, 0.0], [-0.3, 0.9, 0.4, 0.0]]), np.eye(4)[3]
+    module = torch_module(net, copies=300, seed=0)
+    found = measure_response(module, X, v).numpy()
+    wide = ft.solve(net, ft.input_kernel(X, net))
+    expected = np.append(wide.residual_response[:, 0, 1], wide.output_response[0, 1])
+    each = found[:, :, 0, 1]
+    error = each.std(axis=0) / 300**0.5
+    assert (abs(each.mean(axis=0) - expected) <= 4 * error + 0.03 * expected).all()
+    assert (error[1:] < 0.02 * expected[1:]).all()
+    size, step = np.zeros(found.shape[:2]), 1e-3
+    for sign in np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]]):
+        moved = module.residual_kernels(X + step * sign[:, None] * v).detach().numpy()
+        size += np.prod(sign) * moved[:, :, 0, 1]
+    np.testing.assert_allclose(size / size[:, :1], each, rtol=1e-5)

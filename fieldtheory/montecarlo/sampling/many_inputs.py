@@ -12,6 +12,7 @@ second order in Hermite polynomials are products of kernels; only the rest is sa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ from fieldtheory.plotting.curves import Curve, over_layers
 _PATHS = 100
 _FEWEST = 20
 # Batches, whose scatter is the error; scrambling the points of one costs as much as 100 paths.
-_BATCHES = 16
+BATCHES = 16
 
 
 FIELDS = fields_of(
@@ -206,8 +207,8 @@ def covariance_batches(
     with relative_tolerance(solution.rtol):
         theory = solution.pair_theory
     skips = theory.layers.skips
-    weighted = _Weighted(solution, theory, packed, m)
-    count = min(_BATCHES, samples)
+    weighted = Weighted(solution, theory, packed, m)
+    count = min(BATCHES, samples)
     sizes = np.diff(np.linspace(0, samples, count + 1).astype(int))
     batches: Any = (weighted.sampled(size, seed, number) for number, size in enumerate(sizes))
     if progress:
@@ -229,7 +230,7 @@ def mean_and_error(batches: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray,
     return mean, np.sqrt(squares / max(len(batches) - 1, 1))
 
 
-class _Weighted:
+class Weighted:
     """Correlators of a_k φφ(h^(k-1)) with Ψ = Σ_j a_j φ(h^(j-1))ᵀ w^(j) φ(h^(j-1)).
 
     The parts of first and second order in Hermite polynomials of both are products of kernels;
@@ -259,8 +260,16 @@ class _Weighted:
 
     def low_orders(self) -> np.ndarray:
         """The correlators of the parts of first and second order, shape (L + 2, p)."""
+        products, vectors = self.kernels_with()
+        correlators = np.zeros((len(self.K) + 1, *packed_pairs(self.K[0]).shape))
+        for k, parts in enumerate(zip(products, vectors, strict=True)):
+            correlators[k + 1] = self._source(k, *parts)
+        return correlators
+
+    def kernels_with(self) -> tuple[np.ndarray, np.ndarray]:
+        """Correlators of h h and of h with these parts of Ψ, (L + 1, P, P) and (L + 1, P)."""
         size = len(self.K)
-        correlators = np.zeros((size + 1, *packed_pairs(self.K[0]).shape))
+        products, vectors = np.zeros_like(self.K), np.zeros_like(self.vector)
         # Cov(h^(k), h^(j)) is K of the earlier layer times the skips between them.
         later, vector = np.zeros_like(self.K), np.zeros_like(self.vector)
         V, v, skips = self.squares, self.vector, np.append(self.hidden_skips, 0.0)
@@ -270,12 +279,11 @@ class _Weighted:
             vector[k] = v[k] + skips[k] * next_v
         earlier, before = np.zeros_like(self.K[0]), np.zeros_like(v[0])
         for k, K in enumerate(self.K):
-            propagated = 2 * (K @ later[k] @ K + earlier)
-            z = K @ vector[k] + before
-            correlators[k + 1] = self._source(k, propagated, z)
+            products[k] = 2 * (K @ later[k] @ K + earlier)
+            vectors[k] = K @ vector[k] + before
             earlier = skips[k] ** 2 * (earlier + K @ V[k] @ K)
             before = skips[k] * (before + K @ v[k])
-        return correlators
+        return products, vectors
 
     def _source(self, k: int, products: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Parts of first and second order of a_k φφ, averaged with h h and h, (p,)."""
@@ -287,16 +295,9 @@ class _Weighted:
 
     def sampled(self, size: int, seed: int, number: int) -> np.ndarray:
         """Remainders of higher order, from one batch of paths, shape (L + 2, p)."""
-        key = np.random.SeedSequence(seed, spawn_key=(_PATHS, number))
         sums, squares = np.zeros((2, *self.K.shape))
         linear = np.zeros(self.K.shape[:2])
-        expected = float(np.sum(self.weights * self.means) - np.sum(self.squares * self.K))
-        for h in paths(self.C, self.hidden_skips, size, key):
-            features, Psi = [self.features(row) for row in h], np.full(h.shape[-1], -expected)
-            for l, row in enumerate(features):
-                Psi -= np.einsum("in,in->n", h[l], self.squares[l] @ h[l]) + self.vector[l] @ h[l]
-                for x in row:
-                    Psi += self.a[l] * np.einsum("in,in->n", x, self.weights[l] @ x)
+        for h, features, Psi in self.remainders(size, seed, number):
             for l, row in enumerate(features):
                 for x in row:
                     sums[l] += self.a[l] * ((x * Psi) @ x.T)
@@ -307,6 +308,20 @@ class _Weighted:
         for l in range(len(self.K)):
             remainders[l + 1] = packed_pairs(sums[l]) - self._source(l, squares[l], linear[l])
         return remainders / size
+
+    def remainders(
+        self, size: int, seed: int, number: int
+    ) -> Iterator[tuple[np.ndarray, list[tuple[Any, ...]], np.ndarray]]:
+        """Signals of a batch of paths in parts, their features, and Ψ of higher order."""
+        key = np.random.SeedSequence(seed, spawn_key=(_PATHS, number))
+        expected = float(np.sum(self.weights * self.means) - np.sum(self.squares * self.K))
+        for h in paths(self.C, self.hidden_skips, size, key):
+            features, Psi = [self.features(row) for row in h], np.full(h.shape[-1], -expected)
+            for l, row in enumerate(features):
+                Psi -= np.einsum("in,in->n", h[l], self.squares[l] @ h[l]) + self.vector[l] @ h[l]
+                for x in row:
+                    Psi += self.a[l] * np.einsum("in,in->n", x, self.weights[l] @ x)
+            yield h, features, Psi
 
 
 def _halved(packed: np.ndarray) -> np.ndarray:

@@ -163,22 +163,9 @@ def _widest_layers(signals: Signals) -> Signals:
 
 def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
-    size, p, orders = f.shape
-    values, left = np.zeros((2, size, p, size, p))
-    parts, every, few = _quarters(count), np.arange(p), max(1, _TOGETHER // (p * orders))
-    for k in signals.counted(range(size), "correlators, layers"):
-        later, tail = given_layer(signals, f[k:], k, every)
-        for columns in np.array_split(every, -(-p // few)):
-            rows, turned = np.tile(every, len(columns)), np.repeat(columns, p)
-            X = signals.between(k, rows, k, turned)
-            mapped = applied(X, f[k, rows].T, count, _negligible(signals))
-            for number, column in enumerate(columns):
-                part = mapped[:, number * p : (number + 1) * p].T
-                whole, third, last = (part[:, some] @ later[:, column, some].T for some in parts)
-                values[k, :, k:, column] = whole + third + last
-                left[k, :, k:, column] = _left_out(third, last, tail[:, column], signals.smooth)
+    size, layers, every = len(f), np.arange(len(f)), np.arange(f.shape[1])
+    values, left = from_layer_on(signals, f, every, f, every, count)
     if len(signals.functions) == 1:
-        layers = np.arange(size)
         within = _within_layers(signals, f, count)
         values[layers, :, layers], left[layers, :, layers] = within
     for k in range(1, size):
@@ -188,6 +175,34 @@ def _correlators(signals: Signals, count: int) -> Truncated:
     idle = np.flatnonzero(signals.idle)
     left[idle] = left[:, :, idle] = 0.0
     return Truncated(count, values, left, _missed(signals, f))
+
+
+def from_layer_on(
+    signals: Signals,
+    f: np.ndarray,
+    rows: np.ndarray,
+    g: np.ndarray,
+    columns: np.ndarray,
+    count: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c).
+
+    f (L + 1, r, orders) are functions of the pairs ``rows``, g (L + 1, c, orders) of ``columns``.
+    """
+    size, r, orders = f.shape
+    values, left = np.zeros((2, size, r, size, len(columns)))
+    parts, few = _quarters(count), max(1, _TOGETHER // (r * orders))
+    for k in signals.counted(range(size), "correlators, layers"):
+        later, tail = given_layer(signals, g[k:], k, columns)
+        for some in np.array_split(np.arange(len(columns)), -(-len(columns) // few)):
+            X = signals.between(k, np.tile(rows, len(some)), k, np.repeat(columns[some], r))
+            mapped = applied(X, np.tile(f[k].T, len(some)), count, _negligible(signals))
+            for number, column in enumerate(some):
+                part = mapped[:, number * r : (number + 1) * r].T
+                whole, third, last = (part[:, of] @ later[:, column, of].T for of in parts)
+                values[k, :, k:, column] = whole + third + last
+                left[k, :, k:, column] = _left_out(third, last, tail[:, column], signals.smooth)
+    return values, left
 
 
 def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(None)) -> float:

@@ -209,7 +209,7 @@ class Expansion:
     @cached_property
     def observables(self) -> np.ndarray:
         """Of g(h_α, h_β), shape (L + 1, pairs, orders)."""
-        return self._products(0, 0)
+        return self.products(0, 0)
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -237,14 +237,12 @@ class Expansion:
         By Price's theorem; derivatives of kinks and jumps lower the orders of coefficients.
         """
         if self.signals.smooth:
-            return np.stack(
-                [self._products(2, 0) / 2, self._products(0, 2) / 2, self._products(1, 1)]
-            )
+            return np.stack([self.products(2, 0) / 2, self.products(0, 2) / 2, self.products(1, 1)])
         if any(len(psi.jumping) for psi in self.signals.functions):
             by_x, by_y = (self._slope(self.observables, side) for side in range(2))
             mixed = self._slope(by_x, 1)
         else:
-            by_x, by_y, mixed = (self._products(*orders) for orders in ((1, 0), (0, 1), (1, 1)))
+            by_x, by_y, mixed = (self.products(*orders) for orders in ((1, 0), (0, 1), (1, 1)))
         return np.stack([self._slope(by_x, 0) / 2, self._slope(by_y, 1) / 2, mixed])
 
     def _slope(self, f: np.ndarray, side: int) -> np.ndarray:
@@ -259,7 +257,7 @@ class Expansion:
             return by_y
         return _over(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
 
-    def _products(self, i: int, j: int) -> np.ndarray:
+    def products(self, i: int, j: int) -> np.ndarray:
         """Of Σ_k ψ_k^(i)(h_α) ψ_k^(j)(h_β), shape (L + 1, pairs, orders)."""
         coefficients = np.zeros((len(self.signals.K), len(self.pairs), packed_size(self.count)))
         for psi in self.signals.functions:

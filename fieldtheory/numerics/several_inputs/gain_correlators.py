@@ -1,0 +1,90 @@
+"""Correlators of the gains of pairs of inputs with one weighted sum of products φφ, in series.
+
+Gains are D_αβ = ∂⟨φ(h_α)φ(h_β)⟩/∂K_αβ without the average: φ'(h_α)φ'(h_β), and φ'² + φφ'' of one
+input. Series in Hermite coefficients, as in `feature_correlators`, for analytic φ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fieldtheory.numerics.several_inputs.feature_correlators import (
+    Truncated,
+    from_layer_on,
+    resolved,
+)
+from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
+
+# What the series leave out, relative to the largest: asked for, and allowed.
+_ASKED, _ALLOWED = 1e-7, 1e-4
+
+
+def gain_correlators(
+    signals: Signals, weights: np.ndarray, chi: np.ndarray, moved: np.ndarray
+) -> np.ndarray | None:
+    """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k).
+
+    They are χ_αβ^(l) ⟨D_αβ^(l) ; Ψ⟩ for two inputs. A variance moves the covariances of its input
+    as well, which adds Σ_kγ ∂Cov(h_α^(l), h_γ^(k)) ⟨(φ²)'(h_α^(l)) ∂Ψ/∂h_γ^(k)⟩.
+    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, ``moved`` (L + 1, P, P) is
+    ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place. Shape (1, L + 1, p);
+    None of φ with kinks, or if the series leave too much out.
+    """
+    if not signals.smooth:
+        return None
+    some = np.flatnonzero(np.abs(weights).max(axis=0))
+    parts = weights[:, some], some, chi, moved
+    found = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
+    return found.values[None] if found and found.error <= _ALLOWED else None
+
+
+def _series(
+    signals: Signals,
+    weights: np.ndarray,
+    some: np.ndarray,
+    chi: np.ndarray,
+    moved: np.ndarray,
+    count: int,
+) -> Truncated:
+    alpha, beta = signals.pairs
+    (own,) = np.nonzero(alpha == beta)
+    every, layers = np.arange(len(alpha)), np.arange(len(signals.K))
+    pairs, alone = Expansion(signals, count, some), Expansion(signals, count, own)
+    gains = Expansion(signals, count).products(1, 1)
+    gains[:, own] += alone.products(2, 0)
+    sides = (
+        (2 * alone.products(1, 0), own, pairs.products(*orders)) for orders in ((1, 0), (0, 1))
+    )
+    values, left = chi * _summed(signals, gains, every, pairs.observables, some, count, weights)
+    # Cov(h^(l), h^(k)) is K of the earlier layer times the skips between them.
+    earlier = np.minimum(layers[:, None], layers)
+    passed = signals.passed + np.tril(signals.passed, -1).T
+    for (f, rows, g), members in zip(sides, (alpha[some], beta[some]), strict=True):
+        turned = moved[earlier][..., members] * passed[:, :, None, None]
+        turned = np.swapaxes(turned, 1, 2) * weights
+        more = _summed(signals, f, rows, g, some, count, turned)
+        # These are no connected correlators.
+        values[:, own] += more[0] + np.einsum("lqkp,lq,kp->lq", turned, f[..., 0], g[..., 0])
+        left[:, own] += more[1]
+    return Truncated(count, values, left)
+
+
+def _summed(
+    signals: Signals,
+    f: np.ndarray,
+    rows: np.ndarray,
+    g: np.ndarray,
+    columns: np.ndarray,
+    count: int,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Σ_k Σ_c weights_c^(k) ⟨f_r^(l) ; g_c^(k)⟩ and what is left out, (2, L + 1, r)."""
+    after = from_layer_on(signals, f, rows, g, columns, count)
+    before = from_layer_on(signals, g, columns, f, rows, count)
+    size, sums = len(f), []
+    for later, earlier in zip(after, before, strict=True):
+        whole = later + np.transpose(earlier, (2, 3, 0, 1))
+        layers = np.arange(size)
+        whole[layers, :, layers] /= 2
+        sums.append((whole * weights).sum(axis=(2, 3)))
+    return np.array(sums)

@@ -1,0 +1,172 @@
+"""Responses after labels: differences of kernels, linear networks, weighted networks, refusals."""
+
+import numpy as np
+import pytest
+from scipy.special import erf, ndtr
+
+import fieldtheory as ft
+from tests.oracles import weighted_prior
+from tests.tables import slow
+
+X = np.random.default_rng(0).standard_normal((5, 6))
+Y = np.array([[1.0, 0.3], [-1.0, 0.8], [1.5, -2.0]])
+NAMES = "residual_response", "response", "output_response"
+PHI = {"erf": erf, "gelu": lambda h: h * ndtr(h)}
+
+
+def network(activation, width=100, depth=2, gamma=0.9):
+    return ft.ResidualNetwork(
+        depth=depth, activation=activation, width=width, skip_scale=gamma, branch_scale=0.6,
+        weight_variance=1.5, bias_variance=0.1, input_dim=6,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "activation, labels, entry",
+    [("erf", Y[:2, 0], (2, 2)), ("erf", Y[:2, :1], (2, 3)), slow("gelu", Y[:2], (2, 2))],
+)
+def test_differences_of_what_kernels_learn(activation, labels, entry):
+    """The same posterior at two K0; entries without labels, so that the labels pull as before."""
+    net = network(activation)
+    K0, step, moved = ft.input_kernel(X[:4], net), 1e-3, []
+    for sign in (1, -1):
+        K = K0.copy()
+        K[entry] += sign * step
+        K[entry[::-1]] = K[entry]
+        moved.append(ft.posterior(net, K, labels, 0.2).kernel_shift[:, *entry])
+    expected = (moved[0] - moved[1]) / (2 * step)
+    found = ft.posterior(net, K0, labels, 0.2)
+    np.testing.assert_allclose(found.response_shift[:, *entry], expected[:-1], rtol=1e-5)
+    np.testing.assert_allclose(found.output_response_shift[entry], expected[-1], rtol=1e-5)
+    assert found.response_error.max() == 0
+    prior = ft.solve(net, K0)
+    chi = prior.response + found.response_shift
+    np.testing.assert_array_equal(found.response, chi)
+    # What the skip connections pass on and what the layers add.
+    np.testing.assert_allclose(
+        found.response[1:], 0.81 * found.response[:-1] + found.residual_response[1:], rtol=1e-12
+    )
+    np.testing.assert_array_equal(
+        found.output_response, prior.output_response + found.output_response_shift
+    )
+
+
+def test_inputs_with_labels_respond_as_others_at_their_places():
+    net = network("gelu", depth=1)
+    data = np.concatenate([X[:2], X[:2] * (1 + 1e-6)])
+    found = ft.posterior(net, ft.input_kernel(data, net), Y[:2, 0], 0.2).response_shift
+    np.testing.assert_allclose(found[:, 2:, 2:], found[:, :2, :2], rtol=1e-4)
+
+
+@pytest.mark.parametrize("samples", [None, 640])
+def test_linear_networks_respond_as_before_the_labels(samples):
+    """New directions of the inputs pass through weights that the labels know nothing of."""
+    net = network("linear", width=60, depth=3)
+    K0 = ft.input_kernel(X[:4], net)
+    found, prior = ft.posterior(net, K0, Y[:2], 0.2, samples=samples), ft.solve(net, K0)
+    assert np.abs(found.kernel_shift[-1]).max() > 0.02
+    for name in NAMES:
+        np.testing.assert_allclose(getattr(found, name), getattr(prior, name), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "activation, samples", [("erf", 20_000), ("relu", 20_000), slow("gelu", 200_000)]
+)
+def test_paths_against_series(activation, samples):
+    """ReLU has no series: half the paths against the other half, and the differences of G11."""
+    net = network(activation)
+    K0 = ft.input_kernel(X[:4], net)
+    found = ft.posterior(net, K0, Y[:3], 0.2, samples=samples, seed=1)
+    other = ft.posterior(net, K0, Y[:3], 0.2, exact=True)
+    for name in NAMES:
+        error = np.hypot(getattr(found, f"{name}_error"), getattr(other, f"{name}_error"))
+        apart = np.abs(getattr(found, name) - getattr(other, name))
+        assert (apart <= 4.5 * error + 1e-13).all(), name
+    assert found.response_error.max() < 0.1 * np.abs(found.response_shift).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [(3, 3), (3, 4)])
+@pytest.mark.parametrize("width, samples", [(40, 200_000), (120, 200_000)])
+def test_networks_drawn_from_the_prior_and_weighted(width, samples, entry):
+    net, labels, noise = network("erf", width), np.array([2.0, -2.0, 2.5]), 0.3
+    K0 = ft.input_kernel(X, net)
+    layers = [(0.9, 0.36 * 1.5, 0.36 * 0.1)] * 2 + [(0.9, 1.5, 0.1)]
+    learned, errors, effective = weighted_prior.learned_response(
+        erf, K0, labels, noise, width, layers, samples, 1, entry, 0.05
+    )
+    assert effective > 25_000
+    found = ft.posterior(net, K0, labels, noise, exact=True)
+    expected = np.append(
+        (found.residual_response - ft.solve(net, K0).residual_response)[1:, *entry],
+        found.output_response_shift[entry],
+    )
+    allowed = 4 * errors + found.expansion_ratio * np.abs(expected)
+    assert (np.abs(learned - expected) <= allowed).all()
+    # It is there, and so is its sign.
+    assert np.abs(expected[-1]) > 8 * errors[-1]
+
+
+@pytest.mark.parametrize(
+    "net, message",
+    [
+        (network("sign"), "need φ without jumps that vanishes at its kinks, got sign"),
+        (ft.BlockNetwork(depth=1, width=20), "of layered networks, got a BlockNetwork"),
+    ],
+)
+def test_refusals(net, message):
+    with pytest.raises(ValueError, match=message):
+        ft.posterior(net, np.eye(2), [1.0], 0.1).response  # noqa: B018
+
+
+def test_the_whole_covariance_needs_memory():
+    with pytest.raises(ValueError, match="G11 of 60 inputs needs about .* GB of memory"):
+        ft.posterior(network("erf", depth=100), np.eye(60), np.ones(2), 0.1, exact=True)
+    with pytest.raises(ValueError, match="samples must be left out with exact=True, got 400"):
+        ft.posterior(network("erf"), np.eye(2), [1.0], 0.1, samples=400, exact=True)
+
+
+def test_files_hold_them_once_they_are_computed(tmp_path):
+    found = ft.posterior(network("erf", depth=1), np.eye(2) / 2, [1.0], 0.1)
+    found.save(tmp_path / "before.npz")
+    assert "response" not in vars(ft.load(tmp_path / "before.npz"))
+    found.response  # noqa: B018
+    found.save(tmp_path / "after.npz")
+    assert "response" in vars(ft.load(tmp_path / "after.npz"))
+
+
+@pytest.mark.slow
+def test_scaling_with_the_largest_response_after_labels():
+    """From the posterior at three ρ around that of the prior, of G11 as a whole."""
+    net = ft.ResidualNetwork(depth=2, width=500)
+    K0, labels, noise = np.array([[0.05, 0.03], [0.03, 0.05]]), [1.5], 0.2
+    best = ft.optimal_scaling(net, K0)
+    found = ft.optimal_scaling(net, K0, labels=labels, noise_variance=noise)
+    step = 0.02
+    for entry, allowed in (((1, 1), 0.1), ((0, 1), 0.2)):
+        rho = best[entry] * np.exp(step * np.arange(-1, 2))
+        wide, shift = [], []
+        for scale in rho:
+            learned = ft.posterior(net.replace(branch_scale=scale), K0, labels, noise)
+            shift.append(learned.output_response_shift[entry])
+            wide.append(learned.output_response[entry] - shift[-1])
+        ratio, height = np.divide(shift, wide), np.log(wide)
+        slope = (ratio[2] - ratio[0]) / (2 * step)
+        curvature = (height[2] - 2 * height[1] + height[0]) / step**2
+        expected = -best[entry] * slope / curvature
+        assert abs(found[entry] - best[entry] - expected) < allowed * abs(expected)
+        assert abs(expected) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"method": "deep_limit"}, "labels must be left out but for .* method='deep_limit'"),
+        ({"noise_variance": -1.0}, "noise_variance must be"),
+        ({"K0": 0.05}, r"K0 must be a matrix \(Q, Q\)"),
+    ],
+)
+def test_refusals_of_scalings_after_labels(arguments, message):
+    given = {"K0": np.eye(2) / 20, "labels": [1.0], "noise_variance": 0.1}
+    with pytest.raises(ValueError, match=message):
+        ft.optimal_scaling(ft.ResidualNetwork(depth=2), **(given | arguments))
