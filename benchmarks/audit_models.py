@@ -14,7 +14,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,21 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 import fieldtheory as ft
 
 SECONDS, LARGEST = 10, 30e6
+# Roles that a row names.
+NAMED = 3
 WIDTH, LAYERS, HEADS, HIDDEN, WORDS = 64, 4, 4, 160, 200
-SIZES = {
-    WIDTH: "hidden_size d_model n_embd dim embedding_size word_embed_proj_dim",
-    LAYERS: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
-    "num_decoder_layers depth",
-    HEADS: "num_attention_heads n_head n_heads num_heads encoder_attention_heads "
-    "decoder_attention_heads num_key_value_heads num_experts num_local_experts n_routed_experts",
-    HIDDEN: "intermediate_size ffn_dim encoder_ffn_dim decoder_ffn_dim d_ff n_inner "
-    "moe_intermediate_size",
-    WORDS: "vocab_size",
-    WIDTH // HEADS: "head_dim d_kv",
-}
+SIZES = (
+    (WIDTH, "hidden_size d_model n_embd dim embedding_size word_embed_proj_dim"),
+    (LAYERS, "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers"),
+    (LAYERS, "num_decoder_layers depth"),
+    (HEADS, "num_attention_heads n_head n_heads num_heads encoder_attention_heads"),
+    (HEADS, "decoder_attention_heads num_key_value_heads"),
+    (HEADS, "num_experts num_local_experts n_routed_experts"),
+    (HIDDEN, "intermediate_size ffn_dim encoder_ffn_dim decoder_ffn_dim d_ff n_inner"),
+    (HIDDEN, "moe_intermediate_size"),
+    (WORDS, "vocab_size"),
+    (WIDTH // HEADS, "head_dim d_kv"),
+)
 # Names of small variants, the smallest first.
 SMALL = "test_ atto femto pico nano tiny xxs xs mini small 18 b0 s0 m0".split()
 MARK = "<!-- what follows is written by benchmarks/audit_models.py -->"
@@ -47,12 +50,13 @@ MARK = "<!-- what follows is written by benchmarks/audit_models.py -->"
 
 def shrunk(config: Any) -> Any:
     """A configuration with small sizes, in those of its parts too."""
-    for value, names in SIZES.items():
+    for value, names in SIZES:
         for name in names.split():
             if type(getattr(config, name, None)) is int:
                 setattr(config, name, value)
     for name in ("layer_types", "mlp_layer_types"):
-        if isinstance(getattr(config, name, None), list):
+        # Some follow from others.
+        with suppress(AttributeError):
             setattr(config, name, getattr(config, name)[:LAYERS])
     for part in vars(config).values():
         if isinstance(part, transformers.PretrainedConfig):
@@ -79,8 +83,11 @@ def declared(model: Any) -> Callable[[Any], Any]:
     def rule(place: Any) -> Any:
         own = [n for n in ranges if not n or place.name.startswith(f"{n}.")]
         size = ranges[max(own, key=len)]
-        if place.kind in ("linear", "convolution", "embedding", "matrix"):
-            return size if isinstance(size, float) else None
+        is_expert = place.kind == "matrix" and "expert" in place.name
+        if place.kind in ("linear", "convolution", "embedding") or is_expert:
+            return (
+                size if isinstance(size, float) and "parametrizations" not in place.name else None
+            )
         return {"bias": "zeros", "norm bias": "zeros", "norm": "ones"}.get(place.kind)
 
     return rule
@@ -149,18 +156,22 @@ def reason(row: Any, tensor: Any) -> str:
 
 
 def lines_of(name: str, model: torch.nn.Module) -> list[str]:
-    """Rows of the table, one for every role that deviates."""
+    """Rows of the table, one for every reason."""
     intent = declared(model) if isinstance(model, transformers.PreTrainedModel) else None
     audit = ft.audit(without_forward(model), intent=intent)
     tensors = {tensor.place.name: tensor for tensor in audit.tensors}
-    roles = defaultdict(list)
+    groups = defaultdict(list)
     for row in audit.deviations:
-        roles[tensors[row.name].place.role, reason(row, tensors[row.name])].append(row)
-    return [
-        f"| {name} | `{role}` | {len(rows)} | {rows[0].measured} | {rows[0].meant} | "
-        f"{rows[0].factor:.3g} | {rows[0].z:.3g} | {why} |"
-        for (role, why), rows in roles.items()
-    ]
+        groups[reason(row, tensors[row.name]), row.meant].append(row)
+    lines = []
+    for (why, meant), rows in groups.items():
+        roles = dict.fromkeys(f"`{tensors[row.name].place.role}`" for row in rows)
+        names = ", ".join([*roles][:NAMED]) + f" and {len(roles) - NAMED} more" * (
+            len(roles) > NAMED
+        )
+        numbers = f"{rows[0].measured} | {meant} | {rows[0].factor:.3g} | {rows[0].z:.3g}"
+        lines.append(f"| {name} | {names} | {len(rows)} | {numbers} | {why} |")
+    return lines
 
 
 def main() -> None:

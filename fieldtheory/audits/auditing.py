@@ -13,6 +13,7 @@ from fieldtheory.audits.intents import as_intent, target_of
 from fieldtheory.audits.signals import AuditedBlock, signals_of
 from fieldtheory.audits.tensors import LAWS, AuditedTensor, probability, score, tensors_of
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.tables import table_html, table_text
 
@@ -275,6 +276,6 @@ def _predicted(row: AuditedBlock, branch: Branch | None, targets: Any) -> Audite
     aims = {part: fans[part] * size**2 for part, size in sizes.items() if size is not None}
     before, behind = branch.squares
     value, spread = prediction(branch.network.replace(**aims), before)
-    by_weights = prediction(branch.network, before)[0] if aims else value
+    by_weights = float(solve(branch.network, before).kernels[1]) if aims else value
     z = score(behind**0.5, value**0.5, 2 * (value / spread) ** 2, 0.0) if spread else 0.0
     return AuditedBlock(*row[:7], branch.text, behind, value, spread, z, by_weights)

@@ -120,12 +120,12 @@ def _kind(module: Any, short: str, tensor: torch.Tensor) -> tuple[str, tuple[int
     fans = (int(np.prod(shape[1:])), shape[0]) if len(shape) > 1 else (1, *shape, 1)[:2]
     # That of transformers has its weight transposed.
     fans = fans[::-1] if name == "Conv1D" else fans
+    if "embedding" in name.lower() and tensor.ndim > 1:
+        return "embedding", fans
     if "norm" in name.lower():
         return ("norm bias" if short.endswith("bias") else "norm"), fans
     if short.endswith("bias") or tensor.ndim < 2:
         return ("bias" if short.endswith("bias") else "vector"), fans
-    if "embedding" in name.lower():
-        return "embedding", fans
     if re.match(r"Conv(Transpose)?[123]d", name):
         return "convolution", fans
     return ("linear" if short == "weight" else "matrix"), fans

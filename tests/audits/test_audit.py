@@ -25,6 +25,10 @@ class Holder(nn.Module):
         self.weight = nn.Parameter(weight)
 
 
+class NormedEmbedding(nn.Embedding):
+    """One with a norm behind it, as Inkling of transformers has."""
+
+
 def _held(weight):
     torch.manual_seed(1)
     return ft.audit(Holder(weight)).tensors[0]
@@ -121,6 +125,7 @@ PLACES = [
     (lambda: nn.Conv2d(6, 20, 3), "weight", "convolution", 54, 20),
     (lambda: nn.Conv2d(6, 20, 3, groups=2), "weight", "convolution", 27, 20),
     (lambda: nn.Embedding(70, 20), "weight", "embedding", None, None),
+    (lambda: NormedEmbedding(70, 20), "weight", "embedding", None, None),
     (lambda: nn.LayerNorm(20), "weight", "norm", None, None),
     (lambda: nn.LayerNorm(20), "bias", "norm bias", None, None),
     (lambda: nn.BatchNorm1d(20), "running_var", "buffer", None, None),
