@@ -175,10 +175,10 @@ def _fault(x: np.ndarray, is_buffer: bool) -> str:
         return f"entries from {least:.2g} to {most:.2g}"
     if x.ndim < 2 or x[0].size < _ROW:
         return ""
-    # Rows that are the same have the same product with a random vector.
+    # Rows that are the same have the same product with a random vector; identities have zeros.
     rows = x.reshape(len(x), -1)
     products = rows @ np.random.default_rng(0).standard_normal(rows.shape[1])
-    products = products[np.ptp(rows, axis=1) > 0]
+    products = products[(np.ptp(rows, axis=1) > 0) & rows.all(axis=1)]
     repeated = len(products) - len(np.unique(products))
     return f"{repeated} rows are repeated" if 0 < repeated < len(products) - 1 else ""
 

@@ -58,6 +58,7 @@ LAWS = [
     ("orthogonal", lambda: 0.3 * torch.eye(40)),
     ("zeros", lambda: torch.zeros(50, 7)),
     ("ones", lambda: torch.ones(50)),
+    ("orthogonal", lambda: torch.eye(30).repeat(3, 1)),
     ("constant", lambda: torch.full((50,), 1e-5)),
     ("few", lambda: _drawn(nn.init.normal_, 9)),
     ("other", lambda: _drawn(nn.init.normal_) ** 3),
