@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+import copy
+from dataclasses import is_dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory import validation
+from fieldtheory.audits.branches import Branch, recognised
 from fieldtheory.audits.tensors import layer_lists
-from fieldtheory.networks.gram import GramNetwork
-from fieldtheory.numerics.solution import solve
 
 if TYPE_CHECKING:
     import torch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
 _SAMPLES, _TOKENS, _PIXELS = 4, 16, 32
+# Rows of the stream by which branches are recognised.
+_ROWS = 4
 
 
-@dataclass(frozen=True, eq=False)
-class AuditedBlock:
-    """A block of a model with the stream before and behind it.
+class AuditedBlock(NamedTuple):
+    """Mean squares of the stream ``before`` and ``behind`` a block, and more about it.
 
-    Parameters
-    ----------
-    name : str
-    before, behind : float
-        Mean squares of the stream.
-    share : float
-        Mean square of what the block adds over that behind it.
-    linear : float
-        Sum of the first mean square and of those of all branches up to here: that behind the block
-        if branches are independent of the stream.
-    correlation : float or None
-        Of the streams of two inputs behind the block, over the square of their sizes.
-    gradient : float
-        Norm of the gradient of a random direction of the output with respect to the stream behind
-        the block, over that of the last one.
-    first : tuple of float
-        Mean squares of the first vector of the stream, before and behind.
-    predicted, predicted_error, explained : float, optional
-        The latter by the theory of a network, its deviation over draws of the weights, and by the
-        theory of a network with the deviations that the weights have.
+    ``share`` is what it adds over what is behind, ``linear`` the first mean square with all that
+    blocks add up to here, ``correlation`` that of two inputs, and ``gradient`` the norm of that of
+    a random direction of the output, over that of the last block. If the last ``branch`` is
+    recognised, the mean square of one input behind it, about the mean for LayerNorm: ``measured``;
+    ``predicted`` by theory with the weights as meant, with the ``spread`` over draws and ``z``; and
+    "by_weights", with the variances that they have.
     """
 
     name: str
@@ -54,46 +39,12 @@ class AuditedBlock:
     linear: float
     correlation: float | None
     gradient: float
-    first: tuple[float, float]
+    branch: str | None = None
+    measured: float | None = None
     predicted: float | None = None
-    predicted_error: float | None = None
-    explained: float | None = None
-
-    @property
-    def z(self) -> float:
-        """Of the first input's mean square behind the block; 0 without a prediction."""
-        if self.predicted is None or not self.predicted_error:
-            return 0.0
-        return (self.first[1] - self.predicted) / self.predicted_error
-
-
-def predicted(
-    blocks: list[AuditedBlock], network: GramNetwork, measured: GramNetwork
-) -> list[AuditedBlock]:
-    """The same with the mean squares of the first input as the theory of two networks has them.
-
-    Given its R^(0), R^(l) is K^(l) with Var R^(l) − χ² Var R^(0) over networks, to order 1/N.
-    """
-    if len(blocks) != network.depth:
-        raise ValueError(
-            f"intent must have the depth of the model, {len(blocks)} blocks, got {network.depth}"
-        )
-    s, other = (solve(each, blocks[0].first[0]) for each in (network, measured))
-    variance = s.kernel_variance - s.response**2 * s.kernel_variance[0]
-    errors = np.sqrt(np.maximum(variance, 0.0))[1:]
-    rows = zip(blocks, s.kernels[1:-1], errors, other.kernels[1:-1], strict=True)
-    return [
-        replace(b, predicted=float(K), predicted_error=float(e), explained=float(w))
-        for b, K, e, w in rows
-    ]
-
-
-def blocks_of(model: torch.nn.Module) -> list[tuple[str, Any]]:
-    """The layers of the longest list of layers of one type; none if there is none of two."""
-    alike, _ = layer_lists(model)
-    name, layers = max(alike.items(), key=lambda each: len(each[1]), default=("", []))
-    children = dict(model.get_submodule(name).named_children())
-    return [(layer, children[layer]) for layer in layers] if len(layers) > 1 else []
+    spread: float | None = None
+    z: float | None = None
+    by_weights: float | None = None
 
 
 def random_inputs(model: torch.nn.Module) -> Any:
@@ -106,129 +57,96 @@ def random_inputs(model: torch.nn.Module) -> Any:
         if weight is None or next(module.parameters(recurse=False), None) is None:
             continue
         if isinstance(module, torch.nn.Embedding):
-            tokens = _SAMPLES, _TOKENS
-            ids = torch.randint(module.num_embeddings, tokens, generator=generator)
+            ids = torch.randint(module.num_embeddings, (_SAMPLES, _TOKENS), generator=generator)
             return ids.to(weight.device)
-        shape: tuple[int, ...]
+        of_norm = hasattr(module, "normalized_shape")
+        shape = weight.shape if of_norm else weight.shape[1:] if weight.ndim == 2 else ()
         if isinstance(module, torch.nn.Conv2d):
-            shape = _SAMPLES, module.in_channels, _PIXELS, _PIXELS
-        elif weight.ndim == 2:
-            shape = _SAMPLES, weight.shape[1]
-        elif hasattr(module, "normalized_shape"):
-            shape = _SAMPLES, *weight.shape
-        else:
-            return None
-        return torch.randn(shape, generator=generator).to(weight)
+            shape = module.in_channels, _PIXELS, _PIXELS
+        return torch.randn((_SAMPLES, *shape), generator=generator).to(weight) if shape else None
     return None
 
 
-@contextmanager
-def unchanged(model: torch.nn.Module) -> Iterator[list[Any]]:
-    """A model in evaluation mode, with what it is afterwards, hooks, mode and generators as before.
+def signals_of(model: torch.nn.Module, inputs: Any) -> list[tuple[AuditedBlock, Branch | None]]:
+    """The blocks that the stream of a model passes; none if it does not take what is drawn."""
+    try:
+        drawn = random_inputs(model) if inputs is None else inputs
+        return [] if drawn is None else _passed(model, drawn)
+    except Exception:
+        if inputs is not None:
+            raise
+        return []
 
-    Hooks that are appended to the list are removed.
-    """
+
+def _passed(model: torch.nn.Module, inputs: Any) -> list[tuple[AuditedBlock, Branch | None]]:
+    """Blocks of a copy that shares the weights."""
     import torch
 
-    modes = [(module, module.training) for module in model.modules()]
-    frozen = [(p, p.requires_grad) for p in model.parameters()]
-    tensors = [(t, t.clone()) for t in model.buffers()]
-    registered = [(module._buffers, dict(module._buffers)) for module in model.modules()]
+    shared = {id(p): torch.nn.Parameter(p.detach()) for p in model.parameters()}
+    copied = copy.deepcopy(model, shared).eval()
+    streams: dict[Any, list[tuple[Any, Any]]] = {}
+
+    def record(module: Any, arguments: Any, keywords: Any, output: Any) -> None:
+        flow = _tensor((*arguments, *keywords.values())), _tensor(output)
+        if all(each is not None and each.ndim for each in flow):
+            streams.setdefault(module, []).append(flow)
+
+    for module in copied.modules():
+        module.register_forward_hook(record, with_kwargs=True)
     numbers = np.random.get_state()  # noqa: NPY002
-    hooks: list[Any] = []
     try:
         with torch.random.fork_rng(), torch.enable_grad():
-            model.eval()
-            yield hooks
+            result = _tensor(copied(*inputs) if isinstance(inputs, tuple) else copied(inputs))
     finally:
-        for hook in hooks:
-            hook.remove()
-        for module, training in modes:
-            module.training = training
-        for parameter, required in frozen:
-            parameter.requires_grad_(required)
-        for buffers, before in registered:
-            buffers.clear()
-            buffers.update(before)
-        with torch.no_grad():
-            for tensor, value in tensors:
-                tensor.copy_(value)
         np.random.set_state(numbers)  # noqa: NPY002
+    blocks = _chain(copied, streams)
+    if result is None or not blocks:
+        return []
+    direction = torch.randn(result.shape, generator=torch.Generator().manual_seed(0)).to(result)
+    behind = [streams[block][0][1] for block in blocks.values()]
+    gradients = torch.autograd.grad(result, behind, direction, allow_unused=True)
+    norms = [0.0 if g is None else float(g.double().norm()) for g in gradients]
+    names, linear, rows = {id(p): name for name, p in copied.named_parameters()}, 0.0, []
+    for (name, block), norm in zip(blocks.items(), norms, strict=True):
+        x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
+        first, last, added = (float((each**2).mean()) for each in (x, y, y - x))
+        linear = (linear or first) + added
+        size = np.prod([np.linalg.norm(each) for each in y[:2]]) if len(y) > 1 else 0.0
+        correlation = float((y[0] * y[1]).sum() / size) if size else None
+        share, gradient = added / last if last else 0.0, norm / norms[-1] if norms[-1] else 0.0
+        row = AuditedBlock(name, first, last, share, linear, correlation, gradient)
+        passed = [(module, flow) for module in block.modules() for flow in streams.get(module, [])]
+        flows = {module: (_rows(flow[0]), _rows(flow[1])) for module, flow in passed}
+        rows.append((row, recognised(block, flows, names) if first else None))
+    return rows
 
 
-def signals_of(model: torch.nn.Module, inputs: Any) -> list[AuditedBlock]:
-    """The blocks of a model that the stream passes one after the other; none if there are none."""
+def _rows(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().reshape(-1, tensor.shape[-1])[:_ROWS].cpu().double().numpy()
+
+
+def _chain(model: torch.nn.Module, streams: dict[Any, list[tuple[Any, Any]]]) -> dict[str, Any]:
+    """The layers through which the stream passes longest, each once."""
     import torch
 
-    blocks = blocks_of(model)
-    if not blocks:
-        return []
-    streams: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def record(module: Any, arguments: Any, output: Any) -> None:
-        before, behind = _tensor(arguments), _tensor(output)
-        if before is not None and behind is not None and before.shape == behind.shape:
-            streams.append((before, behind))
-
-    with unchanged(model) as hooks:
-        for parameter in model.parameters():
-            parameter.requires_grad_(True)
-        hooks.extend(block.register_forward_hook(record) for _, block in blocks)
-        output = model(*inputs) if isinstance(inputs, tuple) else model(inputs)
-        result = _tensor(output)
-        if result is None or len(streams) != len(blocks):
-            return []
-        generator = torch.Generator().manual_seed(0)
-        direction = torch.randn(result.shape, generator=generator).to(result)
-        behind = [made for _, made in streams]
-        gradients = torch.autograd.grad((result * direction).sum(), behind, allow_unused=True)
-    return _blocks([name for name, _ in blocks], streams, gradients)
-
-
-def _blocks(names: list[str], streams: list[Any], gradients: Any) -> list[AuditedBlock]:
-    rows: list[AuditedBlock] = []
-    norms = [0.0 if g is None else float(g.double().norm()) for g in gradients]
-    linear = None
-    for name, (given, made), norm in zip(names, streams, norms, strict=True):
-        x, y = (each.detach().cpu().double().numpy() for each in (given, made))
-        before, behind, added = (float((each**2).mean()) for each in (x, y, y - x))
-        linear = (before if linear is None else linear) + added
-        correlation = None
-        if len(y) > 1:
-            first, second = y[0].ravel(), y[1].ravel()
-            size = np.linalg.norm(first) * np.linalg.norm(second)
-            correlation = float(first @ second / size) if size else None
-        share = added / behind if behind else 0.0
-        gradient = norm / norms[-1] if norms[-1] else np.nan
-        first = tuple(float((each.reshape(-1, each.shape[-1])[0] ** 2).mean()) for each in (x, y))
-        numbers = before, behind, share, linear, correlation, gradient, first
-        rows.append(AuditedBlock(name, *numbers))
-    return rows
+    longest, blocks = 0, dict[str, Any]()
+    for name, layers in layer_lists(model).items():
+        chain = {layer: model.get_submodule(name).get_submodule(layer) for layer in layers}
+        flows = [streams.get(block, []) for block in chain.values()]
+        if (
+            all(len(flow) == 1 and flow[0][0].shape == flow[0][1].shape for flow in flows)
+            and len({type(each) for each in chain.values()}) == 1
+        ):
+            passed = sum(torch.equal(a[0][1], b[0][0]) for a, b in pairwise(flows))
+            longest, blocks = max((longest, blocks), (passed, chain), key=lambda each: each[0])
+    return blocks
 
 
 def _tensor(value: Any) -> Any:
     """The first floating tensor of a tensor, a tuple, a list, a mapping or a dataclass."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
+    if hasattr(value, "is_floating_point"):
         return value if value.is_floating_point() else None
-    if is_dataclass(value):
-        value = tuple(getattr(value, field.name) for field in fields(value))
-    elif hasattr(value, "values") and callable(value.values):
-        value = tuple(value.values())
-    if isinstance(value, tuple | list):
-        return next((t for each in value if (t := _tensor(each)) is not None), None)
-    return None
-
-
-def checked_inputs(model: torch.nn.Module, inputs: Any) -> Any:
-    """Tensors, or arrays as tensors: integers, or numbers of the kind of the weights."""
-    import torch
-
-    if inputs is None or isinstance(inputs, torch.Tensor | tuple):
-        return inputs
-    values = validation.finite_array("inputs", inputs)
-    if np.asarray(inputs).dtype.kind in "iu":
-        return torch.as_tensor(values.astype(int))
-    kinds = (p.dtype for p in model.parameters() if p.is_floating_point())
-    return torch.as_tensor(values, dtype=next(kinds, None))
+    value = vars(value) if is_dataclass(value) else value
+    value = [*value.values()] if hasattr(value, "values") else value
+    items = value if isinstance(value, tuple | list) else ()
+    return next((t for each in items if (t := _tensor(each)) is not None), None)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 import fieldtheory as ft
-from fieldtheory.audits.intents import score
+from fieldtheory.audits.tensors import score
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
@@ -23,6 +23,10 @@ class Holder(nn.Module):
     def __init__(self, weight):
         super().__init__()
         self.weight = nn.Parameter(weight)
+
+
+class NormedEmbedding(nn.Embedding):
+    """One with a norm behind it, as Inkling of transformers has."""
 
 
 def _held(weight):
@@ -54,6 +58,7 @@ LAWS = [
     ("orthogonal", lambda: 0.3 * torch.eye(40)),
     ("zeros", lambda: torch.zeros(50, 7)),
     ("ones", lambda: torch.ones(50)),
+    ("orthogonal", lambda: torch.eye(30).repeat(3, 1)),
     ("constant", lambda: torch.full((50,), 1e-5)),
     ("few", lambda: _drawn(nn.init.normal_, 9)),
     ("other", lambda: _drawn(nn.init.normal_) ** 3),
@@ -88,10 +93,10 @@ def test_the_error_is_the_spread_of_repeated_draws(draw, n):
         draw(weight)
         rows.append(ft.audit(Holder(weight)).tensors[0])
     spread = np.std([row.deviation for row in rows], ddof=1)
-    error = np.mean([row.error * row.deviation for row in rows])
+    error = np.mean([row.error for row in rows])
     # That of 300 numbers has an error of 4 %.
     assert error == pytest.approx(spread, rel=0.16)
-    assert rows[0].freedom == pytest.approx(0.5 / rows[0].error ** 2)
+    assert rows[0].freedom == pytest.approx(0.5 * (rows[0].deviation / rows[0].error) ** 2)
 
 
 @pytest.mark.parametrize(("draw", "share"), [(nn.init.normal_, 1.0), (nn.init.uniform_, 2.5)])
@@ -121,6 +126,7 @@ PLACES = [
     (lambda: nn.Conv2d(6, 20, 3), "weight", "convolution", 54, 20),
     (lambda: nn.Conv2d(6, 20, 3, groups=2), "weight", "convolution", 27, 20),
     (lambda: nn.Embedding(70, 20), "weight", "embedding", None, None),
+    (lambda: NormedEmbedding(70, 20), "weight", "embedding", None, None),
     (lambda: nn.LayerNorm(20), "weight", "norm", None, None),
     (lambda: nn.LayerNorm(20), "bias", "norm bias", None, None),
     (lambda: nn.BatchNorm1d(20), "running_var", "buffer", None, None),
@@ -252,6 +258,7 @@ INTENTS = [
     ({"*.weight": ("normal", 0.021)}, False),
     # The first pattern that a name has is the one.
     ({"0.weight": None, "*.weight": 0.02}, True),
+    ({"*.weight": 0.02, "*.wieght": 0.02}, "ValueError"),
     (lambda place: 0.02 if place.kind == "linear" else None, True),
     (lambda place: 1 / place.depth if place.kind == "linear" else None, False),
 ]
@@ -261,8 +268,10 @@ INTENTS = [
 def test_intents(intent, ok):
     torch.manual_seed(6)
     model = chain(layers=4, width=160, start=lambda w: nn.init.normal_(w, std=0.02))
-    if ok == "TypeError":
-        with pytest.raises(TypeError, match=r"intent of 0\.weight must be"):
+    if isinstance(ok, str):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"0\.weight must be|none for '\*\.wieght'"
+        ):
             ft.audit(model, intent=intent)
         return
     assert ft.audit(model, intent=intent).ok == ok

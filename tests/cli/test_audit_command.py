@@ -35,14 +35,11 @@ def test_a_model_as_meant():
 
 
 def test_what_deviates_is_printed_and_the_exit_code_is_1():
-    result = call("audit", "models_of_test:Wrong", "--intent", "gpt2", "--html", "a.html")
+    result = call("audit", "models_of_test:Wrong", "--intent", "gpt2")
     assert (result.exit_code, result.stderr) == (1, "")
     assert result.stdout.startswith(
-        "2 deviations in 6 tensors of 2 roles, 5 tests. First 2.weight:"
+        "2 deviations in 6 tensors of 2 roles, 6 tests. First 2.weight:"
     )
-    page = open("a.html", encoding="utf-8").read()
-    assert "Audit of models_of_test:Wrong" in page and "data:image/png;base64,iVBOR" in page
-    assert page.count("1.weight") == 2
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])

@@ -199,7 +199,6 @@ CASES = {
         ("single", "model must be module:name"),
         ("blocks_of_test:double", "blocks_of_test, which has no 'double'"),
         ("blocks_of_test:np", "model must be a torch.nn.Module, got <module 'numpy'"),
-        ("blocks_of_test:single --html a.txt", "html must be a file that ends in .html"),
     ],
     "posterior -L 3 --width 100 --branch-scale 0.5 --count 10": [
         ("--test 1", "test must be a share from 0 to below 1, got 1.0"),
