@@ -134,7 +134,7 @@ def entry_functions(network: GramNetwork) -> dict[str, Callable[..., Any]]:
 
     def function(entry: Callable[[GramEntry], Any]) -> Callable[..., Any]:
         of_pair, of_own = (
-            _compiled(entry(at), variables, parameters)
+            _compiled(sp.sympify(entry(at)), variables)
             for at, variables in (
                 (GramEntry(_XY, _XX, _YY), (_XX, _YY, _XY)),
                 (GramEntry(_XX, _XX, _XX), (_XX,)),
@@ -174,20 +174,18 @@ def entry_functions(network: GramNetwork) -> dict[str, Callable[..., Any]]:
     return functions
 
 
-def _compiled(
-    expression: Any, variables: Sequence[sp.Symbol], parameters: Mapping[str, sp.Symbol]
-) -> Callable[..., list[np.ndarray]]:
+@lru_cache(maxsize=256)
+def _compiled(F: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Callable[..., list[np.ndarray]]:
     """F, its gradient and its Hessian as arrays."""
-    F = sp.sympify(expression)
-    names = [name for name, symbol in parameters.items() if F.has(symbol)]
+    parameters = sorted(F.free_symbols.difference(variables), key=str)
     # As one fraction, which is exactly 0 where a norm without ε fixes a variance.
     gradient = [sp.factor(F.diff(x)) for x in variables]
     hessian = [slope.diff(x) for slope in gradient for x in variables]
-    arguments = [*variables, *map(parameters.__getitem__, names)]
+    arguments = [*variables, *parameters]
     function = lambdify(arguments, [F, *gradient, *hessian])
 
     def arrays(entries: Sequence[np.ndarray], values: Mapping[str, Any]) -> list[np.ndarray]:
-        numbers = function(*entries, *(values[name] for name in names))
+        numbers = function(*entries, *(values[str(each)] for each in parameters))
         shape = np.broadcast_shapes(*map(np.shape, numbers), np.shape(entries[0]))
         return [np.broadcast_to(number, shape) for number in numbers]
 
