@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -107,7 +108,9 @@ class GramFluctuations:
     @cached_property
     def variances(self) -> np.ndarray:
         """V^(l), N times the covariance of X^(l) with itself, shape (L + 1, p, p)."""
-        W, B = self.stream_sources, self.hidden_sources[0]
+        return self._variances(self.hidden_sources[0], self.stream_sources)
+
+    def _variances(self, B: np.ndarray, W: np.ndarray) -> np.ndarray:
         V = np.empty_like(W)
         V[0] = W[0]
         for l in range(1, len(V)):
@@ -144,10 +147,10 @@ class GramFluctuations:
         require_memory(
             f"G11 of {len(self.chain.pairs.own)} inputs", needed, "use fewer inputs or layers"
         )
-        whole = Covariances(np.zeros((size, size, p, p)), np.zeros((size - 1, size - 1, p, p)))
         N = self.chain.network.width
-        self._propagate(self.hidden_sources[0] / N, self.stream_sources / N, *whole)
-        return whole
+        B, V = self.hidden_sources[0] / N, self.variances / N
+        residual = _symmetric(self._residual(B, V), size, p)
+        return Covariances(residual, _symmetric(self._stream(V), size - 1, p))
 
     @cached_property
     def with_output(self) -> np.ndarray:
@@ -160,32 +163,33 @@ class GramFluctuations:
     def missed(self) -> np.ndarray:
         """Errors of Cov(C^(k), C^(l)), zero where it is exact."""
         left = self.hidden_sources[1] / self.chain.network.width
-        errors = np.zeros((len(left), *left.shape))
-        if left.any():
-            self._propagate(left, np.zeros_like(self.stream_sources), errors)
+        if not left.any():
+            return np.zeros((len(left), *left.shape))
+        V = self._variances(left, np.zeros_like(self.stream_sources))
+        errors = _symmetric(self._residual(left, V), *left.shape[:2])
         return np.abs(errors, out=errors)
 
-    def _propagate(self, B: np.ndarray, W: np.ndarray, *covariances: np.ndarray) -> None:
-        """Fill in Cov(C^(k), C^(l)), and Cov(X^(k), X^(l)) if it is asked for, of the sources."""
-        size, p = len(B), B.shape[-1]
-        # Cov(X^(l), C^(k)) and Cov(X^(l), X^(k)) of the layer l and all k <= l, (p, k, p).
-        with_C, with_X = np.zeros((2, p, size, p))
-        with_X[:, 0] = W[0]
-        rows = np.zeros_like(with_C), with_X
-        for l in range(size):
-            if l:
-                of_C, of_X = self._branch(l, with_C[:, :l]), self._branch(l, with_X[:, :l])
-                crossed = of_X[:, l - 1].T
-                rows[0][:, :l], rows[0][:, l] = of_C, self._branch(l, crossed) + B[l]
-            if 0 < l < size - 1:
-                with_C[:, :l] = self._carried(l, with_C[:, :l]) + of_C
-                with_C[:, l] = self._carried(l, crossed) + rows[0][:, l]
-                with_X[:, :l] = self._carried(l, with_X[:, :l]) + of_X
-                with_X[:, l] = self._carried(l, with_X[:, l - 1].T) + with_C[:, l].T + W[l]
-            for whole, row in zip(covariances, rows, strict=False):
-                if l < len(whole):
-                    whole[l, : l + 1] = np.moveaxis(row[:, : l + 1], 1, 0)
-                    whole[:l, l] = np.swapaxes(whole[l, :l], 1, 2)
+    def _residual(self, B: np.ndarray, V: np.ndarray) -> Iterator[np.ndarray]:
+        """Cov(C^(l), C^(k)) of the layers k <= l, (p, l + 1, p), for every l."""
+        yield np.zeros_like(V[0])[:, None]
+        with_C = np.zeros_like(V[0])[:, None]
+        for l in range(1, len(B)):
+            crossed = self._branch(l, V[l - 1]).T
+            own = self._branch(l, crossed) + B[l]
+            row = np.concatenate([self._branch(l, with_C), own[:, None]], axis=1)
+            yield row
+            if l < len(V):
+                carried = self._carried(l, with_C), self._carried(l, crossed)[:, None]
+                with_C = row + np.concatenate(carried, axis=1)
+
+    def _stream(self, V: np.ndarray) -> Iterator[np.ndarray]:
+        """Cov(X^(l), X^(k)) likewise."""
+        row = V[0][:, None]
+        yield row
+        for l in range(1, len(V)):
+            row = self._carried(l, row) + self._branch(l, row)
+            row = np.concatenate([row, V[l][:, None]], axis=1)
+            yield row
 
     @cached_property
     def shifts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -201,3 +205,12 @@ class GramFluctuations:
             reported[l] = chain.stream_jet.shifted(l, m, V[l], chain.pairs)
             residual[l + 1] = chain.curved.shifted(l, m, V[l], chain.pairs)
         return residual, reported
+
+
+def _symmetric(rows: Iterable[np.ndarray], size: int, p: int) -> np.ndarray:
+    """Covariances of all layers, (l, l, p, p), from those of layers with the ones before."""
+    whole = np.zeros((size, size, p, p))
+    for l, row in enumerate(rows):
+        whole[l, : l + 1] = np.moveaxis(row, 1, 0)
+        whole[:l, l] = np.swapaxes(whole[l, :l], 1, 2)
+    return whole
