@@ -208,7 +208,7 @@ def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     net = network(activation)
     neuron, pace = tilting._neuron(net, np.ones(1), 0.2, None)
     rng, depth = np.random.default_rng(0), net.depth
-    x = rng.standard_normal((depth + 1, 2, 150_000))
+    x = rng.standard_normal((depth + 1, 2, 100_000))
     x[:, 0] = 1.5 + 0.5 * x[:, 0]
     K0 = np.array([[1.2, 0.7], [0.7, 0.9]])
 
@@ -227,7 +227,7 @@ def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     responses = tilted_response.Responses(neuron, tilted_response.second_derivatives(net), 2, pace)
     for move in range(pace.moves):
         responses.move(move, x, *zip(*roots, strict=True), C)
-    np.testing.assert_allclose(responses.residual[:, 1, 1], expected, rtol=0.015)
+    np.testing.assert_allclose(responses.residual[:, 1, 1], expected, rtol=0.02, atol=0.005)
 
 
 @pytest.mark.filterwarnings("ignore:.*labels are few")
@@ -243,11 +243,11 @@ def test_tilted_responses_of_inputs_with_labels_and_of_wide_networks(short, tmp_
     found.save(tmp_path / "tilted.npz")
     loaded = ft.load(tmp_path / "tilted.npz")
     np.testing.assert_array_equal(vars(loaded)["response"], found.response)
-    wide = tilted(net.replace(width=10**9), K0, samples=12_000)
+    wide = tilted(net.replace(width=10**9), K0, samples=4800)
     for name in ("response_shift", "output_response_shift"):
         values, errors = getattr(wide, name), getattr(wide, f"{name}_error")
         assert (abs(values) <= 7 * errors + 1e-13).all()
-    assert wide.output_response_error.max() < 0.1 * wide.output_response.max()
+    assert wide.output_response_error.max() < 0.2 * wide.output_response.max()
     with pytest.raises(ValueError, match="need φ with a continuous slope, got relu"):
         tilted(network("relu"), K0, samples=2400).response  # noqa: B018
 
