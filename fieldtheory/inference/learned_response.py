@@ -50,7 +50,7 @@ def _kept(name: str) -> Any:
 
 
 class RespondingResult(LabelledResult):
-    """A posterior to order 1/N, and the responses after labels, found when first asked for."""
+    """A posterior, to order 1/N, and the responses after labels, found when first asked for."""
 
     order: int
     samples: int | None
@@ -75,21 +75,8 @@ class RespondingResult(LabelledResult):
     @cached_property
     def _responses(self) -> dict[str, np.ndarray]:
         """The fields of responses and their errors, by name."""
-        if not isinstance(self.network, LayeredNetwork):
-            name = type(self.network).__name__
-            raise ValueError(f"responses after labels are of layered networks, got a {name}")
-        prior = self._prior
-        residual = kernels = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
-        if self.order:
-            C = prior.residual_kernels[-1]
-            law = Regression.from_labels(C, self.labels, self.noise_variance)
-            *both, shares = response_batches(prior, law.weights, self.samples, self.seed)
-            residual, kernels = (
-                np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
-                / self.network.width
-                for batches in both
-            )
-        found: dict[str, np.ndarray] = {}
+        residual, kernels = self._response_shifts()
+        prior, found = self._prior, dict[str, np.ndarray]()
         for name, (shift, error) in (
             ("residual_response", residual[:, :-1]),
             ("response", kernels[:, :-1]),
@@ -98,3 +85,21 @@ class RespondingResult(LabelledResult):
             found |= {name: getattr(prior, name) + shift, f"{name}_error": error}
             found |= {f"{name}_shift": shift, f"{name}_shift_error": error}
         return found
+
+    def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
+        if not isinstance(self.network, LayeredNetwork):
+            name = type(self.network).__name__
+            raise ValueError(f"responses after labels are of layered networks, got a {name}")
+        if not self.order:
+            none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
+            return none, none
+        C = self._prior.residual_kernels[-1]
+        law = Regression.from_labels(C, self.labels, self.noise_variance)
+        *both, shares = response_batches(self._prior, law.weights, self.samples, self.seed)
+        residual, kernels = (
+            np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
+            / self.network.width
+            for batches in both
+        )
+        return residual, kernels

@@ -161,11 +161,12 @@ def sampled(
     seed: np.random.SeedSequence,
     moves: Iterable[int],
     pace: Pace = STANDARD,
+    watch: Callable[..., None] | None = None,
 ) -> tuple[Tilted, Balance]:
     """The saddle point from so many chains, which takes ``pace.moves`` of the moves.
 
     ``start`` are the kernels of infinite width, (L+2, Q, Q). They stay positive semidefinite, as
-    means of those of paths.
+    means of those of paths. ``watch`` is called with every move, its paths ξ, roots and kernels.
     """
     rng = np.random.default_rng(seed)
     P, last = len(neuron.Y), len(start) - 1
@@ -184,6 +185,8 @@ def sampled(
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         x = neuron.next_paths(x, roots, used, rng)
         kernels, conjugates = neuron.averages(x, roots, inverses, used)
+        if watch:
+            watch(step, x, roots, inverses, C)
         if step >= pace.left_out:
             along = np.sum(u * (C[-1, :P, :P] @ u))
             halves[2 * (step - pace.left_out) // kept] += 2 / kept * along

@@ -34,16 +34,26 @@ is exact in all layers, with r = 1 and
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.inference.labelled import LabelledResult, labelled_inputs
+from fieldtheory.inference import learned_response
+from fieldtheory.inference.labelled import labelled_inputs
+from fieldtheory.inference.learned_response import RespondingResult
 from fieldtheory.inference.linear_posterior import Linear, Tilted
-from fieldtheory.inference.tilted_paths import MEAN_FIELD, STANDARD, Balance, Neuron, sampled
+from fieldtheory.inference.tilted_paths import (
+    MEAN_FIELD,
+    STANDARD,
+    Balance,
+    Neuron,
+    Pace,
+    sampled,
+)
+from fieldtheory.inference.tilted_response import Responses, second_derivatives
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
 from fieldtheory.networks.coefficients import layer_coefficients
@@ -75,10 +85,11 @@ FIELDS = fields_of(
         | always with_error of_none
     """
 )
+FIELDS |= learned_response.FIELDS
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedPosterior(LabelledResult):
+class TiltedPosterior(RespondingResult):
     """Kernels and predictions after labels where P ~ N, the result of `tilted_posterior`.
 
     With Q inputs, the P training inputs first, and d outputs (no axis d for labels (P,)):
@@ -91,9 +102,16 @@ class TiltedPosterior(LabelledResult):
     conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
     mean, variance        (Q, d)        of the outputs without noise; variance 0 with readout_scale
     labels                (P, d)        Y
+    residual_response     (L+1, Q, Q)   ∂C_αβ^(l)/∂K_αβ^(0)
+    response              (L+1, Q, Q)   ∂K_αβ^(l)/∂K_αβ^(0)
+    output_response       (Q, Q)        ∂C_αβ^(L+1)/∂K_αβ^(0)
     ====================  ============  ==========================================================
 
-    Standard errors are in ``<name>_error``, from independent runs; zero for linear networks.
+    Responses are of inputs that are moved after training, labelled ones as further inputs at their
+    places, as in `NetworkPosterior`, with ``response_shift`` and ``output_response_shift`` against
+    the prior. They take the time of the posterior again, when first asked for, and φ with a
+    continuous slope, see `fieldtheory.inference.tilted_response`. Standard errors are in
+    ``<name>_error``, from independent runs; zero for linear networks.
 
     Examples
     --------
@@ -117,6 +135,36 @@ class TiltedPosterior(LabelledResult):
         return (
             f"TiltedPosterior(training={count}, test={self.inputs - count}, samples={self.samples})"
         )
+
+    def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of inputs without labels: of linear φ the kernel of such an input, otherwise of paths."""
+        settings = self.labels, self.noise_variance
+        if self.samples is None:
+            # Two further inputs, orthogonal to all: K0 is 1 for one and 0 for the other.
+            padded = np.pad(self.input_kernel, (0, 2))
+            padded[-2, -2] = 1.0
+            more = tilted_posterior(
+                self.network, padded, *settings, readout_scale=self.readout_scale
+            )
+            C = more.residual_kernels[:, -2, -2] - more.residual_kernels[:, -1, -1]
+            residual = np.tile(C[None, :, None, None], (1, 1, *self.input_kernel.shape))
+        else:
+            neuron, pace = _neuron(self.network, *settings, self.readout_scale)
+            second = second_derivatives(self.network)
+            watches = [Responses(neuron, second, self.inputs, pace) for _ in range(RUNS)]
+            moves, start = iter(range(RUNS * pace.moves)), self._prior.residual_kernels
+            run = [each.move for each in watches]
+            _sampled(neuron, pace, start, self.samples, self.seed, moves, run)
+            residual = np.stack([each.residual for each in watches])
+        skips, prior = layer_coefficients(self.network).skips, self._prior
+        shares, shifts = np.full(len(residual), 1 / len(residual)), []
+        for values, before in (
+            (residual, prior.residual_response),
+            (np.stack([accumulate(skips, each) for each in residual]), prior.response),
+        ):
+            values = values - np.concatenate([before, prior.output_response[None]])
+            shifts.append(np.stack(mean_and_error(values, shares)))
+        return shifts[0], shifts[1]
 
 
 @named_arguments
@@ -215,17 +263,15 @@ def tilted_posterior(
     few_labels = 1 / 8
     kernel, labels = labelled_inputs(network, K0, Y)
     noise = validation.positive("noise_variance", noise_variance)
-    width, factor, pace = float(network.width), 1.0, STANDARD
     if readout_scale is not None:
         readout_scale = validation.positive("readout_scale", readout_scale)
-        width, factor, pace = _LIMIT, _LIMIT**0.5 / readout_scale, MEAN_FIELD
+    neuron, pace = _neuron(network, labels, noise, readout_scale)
     kept = RUNS * (pace.moves - pace.left_out)
     samples = validation.integer("samples", samples, _FEWEST * kept)
     seed = validation.integer("seed", seed, 0)
-    layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
-    a, c = layers.weights.ravel(), layers.biases.ravel()
-    targets = factor * labels.reshape(len(labels), -1)
-    scale = f"at width {network.width}" if factor == 1 else f"and readout_scale={readout_scale:g}"
+    scale = f"at width {network.width}"
+    if readout_scale is not None:
+        scale = f"and readout_scale={readout_scale:g}"
     case = (
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
         f"{scale}"
@@ -233,39 +279,70 @@ def tilted_posterior(
     functions = network_functions(network)
     linear = len(functions.features) == 1 and functions.features[0].is_Symbol
     if linear:
-        runs = [Linear(a, c, gammas, kernel, targets, noise, width).solve(case)]
+        law = neuron.a, neuron.c, neuron.skips, kernel, neuron.Y, noise, neuron.width
+        runs = [Linear(*law).solve(case)]
     else:
         if any(len(psi.jumping) for psi in functions.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
         count = len(labels)
-        if readout_scale is None and count <= few_labels * width:
+        if readout_scale is None and count <= few_labels * network.width:
             warnings.warn(
                 f"{count} labels are few for width {network.width}: mean predictions are not "
                 "better than those of infinite width; posterior has the order 1/N of all kernels",
                 ValidityWarning,
                 stacklevel=validation.level_of_user(),
             )
-        psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
-        neuron = Neuron(psi, slopes, a, c, gammas, targets, noise, width)
-        start = solve(network, kernel).residual_kernels
         moves: Iterable[int] = range(RUNS * pace.moves)
         if progress:
             moves = chunks.with_progress(moves, RUNS * pace.moves, "moves of tilted_posterior")
         moves = iter(moves)
-        seeds = np.random.SeedSequence(seed).spawn(RUNS)
-        pairs = [sampled(neuron, start, samples // kept, each, moves, pace) for each in seeds]
+        start = solve(network, kernel).residual_kernels
+        pairs = _sampled(neuron, pace, start, samples, seed, moves)
         # A bar ends with its moves.
         next(moves, None)
         runs = [run for run, _ in pairs]
         _check([balance for _, balance in pairs], network.activation.name, case)
     if readout_scale is not None:
+        factor = _LIMIT**0.5 / readout_scale
         runs = [run._replace(mean=run.mean / factor, variance=0 * run.variance) for run in runs]
-    moments = _moments(layers.skips, runs, kernel, labels)
+    moments = _moments(layer_coefficients(network).skips, runs, kernel, labels)
     used = None if linear else samples
     return TiltedPosterior(
         network, kernel, labels, noise, **moments,
         samples=used, seed=seed, readout_scale=readout_scale,
     )  # fmt: skip
+
+
+def _neuron(
+    network: LayeredNetwork, labels: np.ndarray, noise: float, readout_scale: float | None
+) -> tuple[Neuron, Pace]:
+    """A neuron with the labels as they look to it, and the pace of its paths."""
+    width, factor, pace = float(network.width), 1.0, STANDARD
+    if readout_scale is not None:
+        width, factor, pace = _LIMIT, _LIMIT**0.5 / readout_scale, MEAN_FIELD
+    layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
+    psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
+    a, c = layers.weights.ravel(), layers.biases.ravel()
+    targets = factor * labels.reshape(len(labels), -1)
+    return Neuron(psi, slopes, a, c, gammas, targets, noise, width), pace
+
+
+def _sampled(
+    neuron: Neuron,
+    pace: Pace,
+    start: np.ndarray,
+    samples: int,
+    seed: int,
+    moves: Iterator[int],
+    watches: Sequence[Callable[..., None] | None] = (),
+) -> list[tuple[Tilted, Balance]]:
+    """The runs of so many paths, each with its own random numbers."""
+    chains = samples // (RUNS * (pace.moves - pace.left_out))
+    seeds = np.random.SeedSequence(seed).spawn(RUNS)
+    return [
+        sampled(neuron, start, chains, each, moves, pace, watch)
+        for each, watch in zip(seeds, watches or [None] * RUNS, strict=True)
+    ]
 
 
 def _check(runs: list[Balance], activation: str, case: str) -> None:

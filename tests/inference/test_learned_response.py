@@ -5,6 +5,7 @@ import pytest
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
+from fieldtheory.inference import tilted_paths, tilted_response, tilting
 from tests.oracles import weighted_prior
 from tests.tables import slow
 
@@ -133,6 +134,122 @@ def test_files_hold_them_once_they_are_computed(tmp_path):
     found.response  # noqa: B018
     found.save(tmp_path / "after.npz")
     assert "response" in vars(ft.load(tmp_path / "after.npz"))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(tilting, "RUNS", 4)
+    for name in ("STANDARD", "MEAN_FIELD"):
+        monkeypatch.setattr(tilting, name, tilting.STANDARD._replace(moves=120, left_out=60))
+    monkeypatch.setattr(tilting, "_check", lambda *_: None)
+
+
+def tilted(net, K0, **settings):
+    return ft.tilted_posterior(net, K0, 2 * Y[:2, 0], 0.2, **settings)
+
+
+def along_entries(activation):
+    """A network, K0 and a change of two entries without labels that do not meet."""
+    net = network(activation, width=12, depth=1 if activation == "erf" else 3)
+    K0 = ft.input_kernel(X, net)
+    change = np.zeros_like(K0)
+    change[2, 2] = change[3, 4] = change[4, 3] = 1e-3
+    return net, K0, change
+
+
+def of_layers(found, end=""):
+    """Responses of C^(1), ..., C^(L+1)."""
+    hidden, output = (getattr(found, f"{name}{end}") for name in (NAMES[0], NAMES[2]))
+    return np.append(hidden[1:], output[None], axis=0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"readout_scale": 0.7}])
+def test_differences_of_tilted_kernels_of_linear_networks(settings):
+    net, K0, change = along_entries("linear")
+    more, less = (tilted(net, K0 + x * change, **settings).residual_kernels for x in (1, -1))
+    found = tilted(net, K0, **settings)
+    for entry in ((2, 2), (3, 4)):
+        expected = (more - less)[1:, *entry] / (2 * change[entry])
+        np.testing.assert_allclose(of_layers(found)[:, *entry], expected, rtol=1e-6)
+    assert not found.response_error.any()
+    # They respond as the prior but for what P ~ N labels do to the sizes of weights.
+    assert 0 < found.output_response_shift[0, 0] or settings
+
+
+@pytest.mark.parametrize(
+    "activation, settings",
+    [
+        slow("erf", {"samples": 240_000}),
+        slow("erf", {"samples": 360_000, "readout_scale": 0.7}),
+        slow("gelu", {"samples": 360_000}),
+    ],
+)
+def test_differences_of_tilted_kernels(activation, settings, short, monkeypatch):
+    """Common random numbers at two K0."""
+    runs, moments = [], tilting._moments
+    monkeypatch.setattr(
+        tilting, "_moments", lambda *all: (runs.append([r[0] for r in all[1]]), moments(*all))[1]
+    )
+    net, K0, change = along_entries(activation)
+    found, *_ = [tilted(net, K0 + sign * change, **settings) for sign in (0, 1, -1)]
+    each = np.subtract(*map(np.array, runs[1:3]))[:, 1:]
+    for entry in ((2, 2), (3, 4)):
+        others = each[..., *entry] / (2 * change[entry])
+        values, error = (of_layers(found, end)[:, *entry] for end in ("", "_error"))
+        # Of four runs.
+        error = np.hypot(error, others.std(axis=0) / len(others) ** 0.5)
+        assert (abs(values - others.mean(axis=0)) <= 6 * error).all()
+        assert (error < 0.1 * values).all()
+
+
+@pytest.mark.parametrize("activation", ["erf", slow("gelu")])
+def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
+    """One labelled input far from Gaussian; kernels of the other one at two variances."""
+    net = network(activation)
+    neuron, pace = tilting._neuron(net, np.ones(1), 0.2, None)
+    rng, depth = np.random.default_rng(0), net.depth
+    x = rng.standard_normal((depth + 1, 2, 100_000))
+    x[:, 0] = 1.5 + 0.5 * x[:, 0]
+    K0 = np.array([[1.2, 0.7], [0.7, 0.9]])
+
+    def forward(variance):
+        C, roots = [K0 * [[1, 1], [1, 0]] + np.diag([0, variance])], []
+        while len(C) < depth + 2:
+            roots.append(tilted_paths._roots(C[-1], 1))
+            whole = roots + [roots[-1]] * (depth + 1 - len(roots))
+            C.append(neuron.averages(x, *zip(*whole, strict=True), zero)[0][len(roots) - 1])
+        return np.array(C), roots
+
+    zero, step = np.zeros((depth + 2, 1, 1)), 1e-3
+    expected = (forward(0.9 + step)[0] - forward(0.9 - step)[0])[:, 1, 1] / (2 * step)
+    C, roots = forward(0.9)
+    pace = pace._replace(moves=10, left_out=9)
+    responses = tilted_response.Responses(neuron, tilted_response.second_derivatives(net), 2, pace)
+    for move in range(pace.moves):
+        responses.move(move, x, *zip(*roots, strict=True), C)
+    np.testing.assert_allclose(responses.residual[:, 1, 1], expected, rtol=0.02, atol=0.005)
+
+
+@pytest.mark.filterwarnings("ignore:.*labels are few")
+def test_tilted_responses_of_inputs_with_labels_and_of_wide_networks(short, tmp_path):
+    net = network("erf", width=12, depth=1)
+    K0 = ft.input_kernel(np.concatenate([X[:2], X[:2] * (1 + 1e-6)]), net)
+    found = tilted(net, K0, samples=2400)
+    shift = found.response_shift
+    assert found.response_error.shape == found.response.shape
+    np.testing.assert_allclose(shift[:, 2:, 2:], shift[:, :2, :2], rtol=1e-3, atol=1e-9)
+    assert shift[1:].all() and found.response_error[1:].all()
+    assert found.to_xarray()["response"].dims == ("hidden_layer", "input", "input_")
+    found.save(tmp_path / "tilted.npz")
+    loaded = ft.load(tmp_path / "tilted.npz")
+    np.testing.assert_array_equal(vars(loaded)["response"], found.response)
+    wide = tilted(net.replace(width=10**9), K0, samples=4800)
+    for name in ("response_shift", "output_response_shift"):
+        values, errors = getattr(wide, name), getattr(wide, f"{name}_error")
+        assert (abs(values) <= 7 * errors + 1e-13).all()
+    assert wide.output_response_error.max() < 0.2 * wide.output_response.max()
+    with pytest.raises(ValueError, match="need φ with a continuous slope, got relu"):
+        tilted(network("relu"), K0, samples=2400).response  # noqa: B018
 
 
 @pytest.mark.slow
