@@ -82,7 +82,7 @@ DRAWN = {"suppress_health_check": list(HealthCheck), "phases": [Phase.generate]}
 
 
 @given(activations(), kernels(), st.integers(0, 2**31))
-@settings(max_examples=4, **DRAWN)
+@settings(max_examples=2, **DRAWN)
 def test_some(phi, K0, number):
     check(phi, K0, number)
 
