@@ -119,7 +119,7 @@ class EnclosedSolution:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     s.certificate(path := pathlib.Path(folder, "erf.json"))
         ...     print(json.loads(path.read_text())["claims"]["kernels"]["00"][-1])
-        ['0.627443188', '0.627443189']
+        ['0.743566980', '0.743566981']
         """
         names = ("residual_kernels", "kernels")
         fields = {name: getattr(self, name) for name in names} | {"response": self._responses}
