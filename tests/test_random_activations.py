@@ -64,7 +64,10 @@ def check(phi, K0, number):
         assert abs(s.residual_response[0, 1][entry] - slope) <= DIFFERENCE * scale + 1e-300, entry
     # Networks at random; their mean over neurons is that of the theory in the first layer.
     ensemble = ft.simulate(net, K0, samples=NETWORKS, seed=number)
-    mean, error = ensemble.mean[1], ensemble.mean_error[1]
+    # Of rare values a sample may have none, and no error.
+    spread = np.sqrt(np.maximum(np.subtract(fourth, np.square(square)), 0.0))
+    least = WEIGHT * np.sqrt(np.outer(spread, spread) / (NETWORKS * net.width))
+    mean, error = ensemble.mean[1], np.maximum(ensemble.mean_error[1], least)
     moving = error > EXACT * size
     assert np.abs((mean - C[0])[moving] / error[moving]).max(initial=0.0) < LARGEST_Z
 

@@ -162,7 +162,8 @@ def _require_slow_growth(phi: sp.Expr, h: sp.Symbol, precise: Precise) -> None:
             # Two points, in case that one is a zero.
             points = [side * distance, side * distance * 1.0371]
             sizes = [abs(precise(p) or 0) for p in points]
-            logarithms = [mpmath.log(max(size, 1)) for size in sizes]
+            # φ that oscillates may be near a zero at both.
+            logarithms = [mpmath.log(max(size, mpmath.e)) for size in sizes]
             exponents.append(max(logarithms))
             rates.append(max(e / p**2 for e, p in zip(logarithms, points, strict=True)))
             if exponents[-1] > enough:

@@ -13,7 +13,7 @@ from fieldtheory.networks.existence import require_averages
 NAMES = {**vars(sp), "h": h, "third": sp.Rational(1, 3)}
 
 GOOD = """
-sin(h)/h   tanh(h)/h   h/(exp(h)-1)   (1-cos(h))/h**2   sin(pi*h)/(pi*h)
+2+9*cos(3*h/2)/5   sin(h)/h   tanh(h)/h   h/(exp(h)-1)   (1-cos(h))/h**2   sin(pi*h)/(pi*h)
 (h**2-2)/(h-sqrt(2))   sin(h-third)/(h-third)   h/Abs(h)   (h-1)*(h+1)*h/(h**2-1)
 exp(-h**2)   exp(-h**4)   exp(-1/h**2)   exp(h)   exp(100*h)   exp(Abs(h))   exp(h)-exp(-2*h)*h
 h**7   h**2*exp(h)   cosh(3*h)   exp(h**2)*erfc(Abs(h))   exp(h**2/2)/(1+exp(h**2/2))
