@@ -60,9 +60,11 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
     finite = [network(depths[0], N, c) for N, c in product(widths, trained)]
     tasks = [partial(_theory, each, X, samples, seed) for each in wide]
     tasks += [partial(_measured, each, X, copies, seed) for each in finite]
-    found = in_turn(tasks, "learning.response", progress)
-    before, learned, error = np.reshape(found[: len(wide)], (len(depths), -1, 3)).transpose(2, 0, 1)
-    measured = np.reshape(found[len(wide) :], (len(widths), -1, 2))
+    results = in_turn(tasks, "learning.response", progress)
+    before, learned, error = np.reshape(results[: len(wide)], (len(depths), -1, 3)).transpose(
+        2, 0, 1
+    )
+    measured = np.reshape(results[len(wide) :], (len(widths), -1, 2))
     c, curves = np.array(scales), []
     for L, chi, shift, deviation in zip(depths, before, learned, error, strict=True):
         curves.append(Curve("a", f"L = {L}, before", c, chi))
@@ -77,9 +79,9 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
 
 def _theory(net: ResidualNetwork, X: np.ndarray, samples: int, seed: int) -> tuple[float, ...]:
     """χ, N (χ_Y − χ)/χ and its standard error."""
-    found = posterior(net, input_kernel(X, net), _LABELS, _NOISE, samples=samples, seed=seed)
-    shift, error = found.output_response_shift[_ENTRY], found.output_response_error[_ENTRY]
-    before = found.output_response[_ENTRY] - shift
+    result = posterior(net, input_kernel(X, net), _LABELS, _NOISE, samples=samples, seed=seed)
+    shift, error = result.output_response_shift[_ENTRY], result.output_response_error[_ENTRY]
+    before = result.output_response[_ENTRY] - shift
     return before, net.width * shift / before, net.width * error / before
 
 

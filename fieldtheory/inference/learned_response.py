@@ -76,15 +76,15 @@ class RespondingResult(LabelledResult):
     def _responses(self) -> dict[str, np.ndarray]:
         """The fields of responses and their errors, by name."""
         residual, kernels = self._response_shifts()
-        prior, found = self._prior, dict[str, np.ndarray]()
+        prior, fields = self._prior, dict[str, np.ndarray]()
         for name, (shift, error) in (
             ("residual_response", residual[:, :-1]),
             ("response", kernels[:, :-1]),
             ("output_response", kernels[:, -1]),
         ):
-            found |= {name: getattr(prior, name) + shift, f"{name}_error": error}
-            found |= {f"{name}_shift": shift, f"{name}_shift_error": error}
-        return found
+            fields |= {name: getattr(prior, name) + shift, f"{name}_error": error}
+            fields |= {f"{name}_shift": shift, f"{name}_shift_error": error}
+        return fields
 
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""

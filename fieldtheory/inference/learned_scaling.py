@@ -9,10 +9,14 @@ Both are interpolated in ln ρ at Chebyshev nodes around ρ*, ε of paths with t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory import validation
 from fieldtheory.inference.fluctuating_kernel import Regression
+from fieldtheory.inference.labelled import labelled_inputs
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.solution import solve
@@ -22,10 +26,12 @@ from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 _SAMPLES, _FEWEST, _DENSITY, _BEYOND = 1 << 15, 6, 6, 0.25
 
 
-def moved_scaling(
-    network: LayeredNetwork, K0: np.ndarray, labels: np.ndarray, noise: float, best: np.ndarray
+def scaling_after_labels(
+    network: LayeredNetwork, K0: np.ndarray, labels: Any, noise_variance: Any, best: np.ndarray
 ) -> np.ndarray:
     """ρ* after labels from ``best``, ρ* of the prior, (Q, Q), which stays where it is 0 or NaN."""
+    labels = labelled_inputs(network, K0, labels)[1]
+    noise = validation.positive("noise_variance", noise_variance)
     entries = packed(best).copy()
     chosen = np.flatnonzero(entries > 0)
     chosen = chosen[np.argsort(entries[chosen])]

@@ -65,8 +65,8 @@ class Responses:
         if step not in self._used:
             return
         neuron, P, each = self.neuron, len(self.neuron.Y), np.arange(len(C[0]))
-        found, near = 0 * self._now, 0 * self._labelled
-        found[0] = 1.0
+        residual, near = 0 * self._now, 0 * self._labelled
+        residual[0] = 1.0
         V, S, D = np.zeros_like(C[0]), np.zeros(len(each)), np.zeros_like(x[0])
         for l, h in enumerate(neuron.paths(x, roots)):
             gamma = neuron.skips[l - 1] if l else 0.0
@@ -81,13 +81,13 @@ class Responses:
                 own = 2 * np.sum(f * shifted, axis=1) + np.sum(slope**2 + f * curved, axis=1) * S
                 pairs = slope @ slope.T * V
                 pairs[each, each] = own
-                found[l + 1] += neuron.a[l + 1] / x.shape[-1] * pairs
+                residual[l + 1] += neuron.a[l + 1] / x.shape[-1] * pairs
                 near[l + 1] += (
                     neuron.a[l + 1] / x.shape[-1] * (shifted + curved * S[:, None] / 2) @ f[:P].T
                 )
         # From the first paths on, which are those of the prior; nothing acts back on them.
         part = self.pace.of_tilts if step > _EVERY * len(x) else 1.0
-        self._now += part * (found - self._now)
+        self._now += part * (residual - self._now)
         self._labelled += part * (near - self._labelled)
         if step >= self.pace.left_out:
             self.residual += self._now / sum(each >= self.pace.left_out for each in self._used)

@@ -243,8 +243,8 @@ def _derivatives(network: LayeredNetwork, mean: np.ndarray, step: float) -> tupl
     along = np.where((first == second)[:, None], unit[first], unit[first] + unit[second])
     moves = np.concatenate([0 * unit[:1], along, -along])
     shifted = mean + step * unpacked(moves, mean.ndim > 0)
-    centre, *moved = _jacobian(solve(network, shifted))
-    plus, minus = np.reshape(moved, (2, len(along), *centre.shape))
+    centre, *around = _jacobian(solve(network, shifted))
+    plus, minus = np.reshape(around, (2, len(along), *centre.shape))
     own = first == second
     slopes = (plus - minus)[own] / (2 * step)
     # The second derivative along e + f has those along e and f, and twice the mixed one.

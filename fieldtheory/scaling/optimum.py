@@ -36,6 +36,8 @@ _ONLY = {
     "slope": ("saturation", "large_depth"),
     "order": ("deep_limit",),
 }
+# A room that builds on this one, loaded by its name as those of families are.
+_AFTER_LABELS = "fieldtheory.inference.learned_scaling"
 
 
 @by_network_type
@@ -186,12 +188,8 @@ def _after_labels(
             "labels must be left out but for one network and the method response, got "
             f"method={method!r}"
         )
-    # A theory of a later room.
-    inference = "fieldtheory.inference"
-    targets = import_module(f"{inference}.labelled").labelled_inputs(network, kernel, labels)[1]
-    noise = validation.positive("noise_variance", noise)
-    moved = import_module(f"{inference}.learned_scaling").moved_scaling
-    return np.asarray(moved(network, kernel, targets, noise, best))
+    after = import_module(_AFTER_LABELS).scaling_after_labels
+    return np.asarray(after(network, kernel, labels, noise, best))
 
 
 def _require_provable(network: Any, kernel: np.ndarray, method: str, order: int | None) -> None:

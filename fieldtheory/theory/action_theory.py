@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 BLOCKS = ("S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22")
 
 
-class ActionTheory:
+class ActionTheory(ABC):
     """The field theory of an action; each part is derived when first asked for.
 
     A frozen dataclass that derives from it has ``network_action``, ``family``, ``depth``,
@@ -35,17 +36,17 @@ class ActionTheory:
     inputs: int
     activation: Activation | None
 
+    @abstractmethod
     def latex(self, quantity: str | Sequence[str]) -> str:
         """LaTeX of results."""
-        raise NotImplementedError
 
     def _formulas(self, quantity: str) -> Callable[[], str]:
         """The LaTeX of a part in a notebook."""
         return lambda: self.latex(quantity)
 
+    @abstractmethod
     def _require(self, network: Any) -> None:
         """Raise if it is not the theory of a network."""
-        raise NotImplementedError
 
     @property
     def action(self) -> sp.Expr:

@@ -58,20 +58,20 @@ def response_batches(
                 f"{network.activation.name}"
             )
     with relative_tolerance(solution.rtol):
-        moved = _Moved(solution, U)
+        responses = _PairResponses(solution, U)
     pulled, shares = covariance_batches(solution, U, last, samples, seed, False)
-    skips, a, gains = moved.skips, moved.a, moved.gains
+    skips, a, gains = responses.skips, responses.a, responses.gains
     d = accumulate(skips, network.width * np.moveaxis(pulled, 0, -1))
-    own = None if samples else moved.series()
+    own = None if samples else responses.series()
     if own is None:
         shares = shares if samples else np.full(BATCHES, 1 / BATCHES)
-        sampled = _Sampled(moved)
+        sampled = _Sampled(responses)
         sizes = np.rint((samples or _SAMPLES) * shares).astype(int)
         own = np.array([sampled.correlators(int(n), seed, i) for i, n in enumerate(sizes)])
-    residual = np.zeros((last + 1, len(own), len(moved.chi[0])))
+    residual = np.zeros((last + 1, len(own), len(responses.chi[0])))
     kernels = residual.copy()
     for l in range(last):
-        source = own[:, l] + moved.chi[l] * moved.curvature.kernel_change(l, d[l]).T
+        source = own[:, l] + responses.chi[l] * responses.curvature.kernel_change(l, d[l]).T
         residual[l + 1] = a[l + 1] * source + gains[l + 1] * kernels[l]
         kernels[l + 1] = residual[l + 1]
         if l + 1 < last:
@@ -79,7 +79,7 @@ def response_batches(
     return np.swapaxes(residual, 0, 1), np.swapaxes(kernels, 0, 1), shares
 
 
-class _Moved:
+class _PairResponses:
     """Gains of pairs of inputs, their derivatives by kernels, and how kernels respond."""
 
     def __init__(self, solution: Solution, U: np.ndarray) -> None:
@@ -118,13 +118,13 @@ class _Moved:
 class _Sampled(Weighted):
     """Derivatives of ⟨φφ^(l) ; Ψ⟩ from paths of a neuron."""
 
-    def __init__(self, moved: _Moved) -> None:
-        solution = moved.solution
-        super().__init__(solution, moved.theory, moved.weights, solution.network.depth + 1)
-        self.moved, functions = moved, moved.theory.signals.functions
+    def __init__(self, responses: _PairResponses) -> None:
+        solution = responses.solution
+        super().__init__(solution, responses.theory, responses.weights, solution.network.depth + 1)
+        self.responses, functions = responses, responses.theory.signals.functions
         self.first = feature_functions(solution.network, slopes=True)
         self.second = [psi.slope.slope for psi in functions]
-        a, gains = self.a[:, None], moved.gains[1:]
+        a, gains = self.a[:, None], responses.gains[1:]
         self.mean_gains = np.divide(gains, a, out=np.zeros_like(gains), where=a > 0)
 
     def correlators(self, size: int, seed: int, number: int) -> np.ndarray:
@@ -145,8 +145,8 @@ class _Sampled(Weighted):
                     driven[l, each, each] += 2 * (x * slope * change).sum(axis=1)
         values = (packed(sums) - total * self.mean_gains) / size
         for l, products in enumerate(packed(self.kernels_with()[0] - squares / size)):
-            values[l] += self.moved.curvature.kernel_change(l, products)
-        return self.moved.chi * values + packed(driven) / size
+            values[l] += self.responses.curvature.kernel_change(l, products)
+        return self.responses.chi * values + packed(driven) / size
 
     def _driven(self, features: list[Any], slopes: list[Any]) -> np.ndarray:
         """Σ_kγ ∂Cov(h_α^(l), h_γ^(k))/∂K_αα^(0) ∂Ψ/∂h_γ^(k), shape (L + 1, P, n)."""
@@ -154,12 +154,12 @@ class _Sampled(Weighted):
             2 * a * sum(slope * (weights @ x) for x, slope in zip(*each, strict=True))
             for a, weights, *each in zip(self.a, self.weights, features, slopes, strict=True)
         ])  # fmt: skip
-        moved, skips = self.moved.covariances, self.hidden_skips
-        change = np.array([m @ each for m, each in zip(moved, by_signal, strict=True)])
+        of_covariances, skips = self.responses.covariances, self.hidden_skips
+        change = np.array([m @ each for m, each in zip(of_covariances, by_signal, strict=True)])
         for l in range(1, len(change)):
             change[l] += skips[l - 1] * change[l - 1]
         later = np.zeros_like(by_signal[0])
         for l in range(len(change) - 2, -1, -1):
             later = skips[l] * (by_signal[l + 1] + later)
-            change[l] += moved[l] @ later
+            change[l] += of_covariances[l] @ later
         return change

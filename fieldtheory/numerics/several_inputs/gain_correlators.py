@@ -20,22 +20,22 @@ _ASKED, _ALLOWED = 1e-7, 1e-4
 
 
 def gain_correlators(
-    signals: Signals, weights: np.ndarray, chi: np.ndarray, moved: np.ndarray
+    signals: Signals, weights: np.ndarray, chi: np.ndarray, covariance_response: np.ndarray
 ) -> np.ndarray | None:
     """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k).
 
     They are χ_αβ^(l) ⟨D_αβ^(l) ; Ψ⟩ for two inputs. A variance moves the covariances of its input
     as well, which adds Σ_kγ ∂Cov(h_α^(l), h_γ^(k)) ⟨(φ²)'(h_α^(l)) ∂Ψ/∂h_γ^(k)⟩.
-    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, ``moved`` (L + 1, P, P) is
-    ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place. Shape (1, L + 1, p);
-    None of φ with kinks, or if the series leave too much out.
+    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, ``covariance_response``, (L + 1, P, P),
+    is ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place. Shape
+    (1, L + 1, p); None of φ with kinks, or if the series leave too much out.
     """
     if not signals.smooth:
         return None
     some = np.flatnonzero(np.abs(weights).max(axis=0))
-    parts = weights[:, some], some, chi, moved
-    found = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
-    return found.values[None] if found and found.error <= _ALLOWED else None
+    parts = weights[:, some], some, chi, covariance_response
+    series = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
+    return series.values[None] if series and series.error <= _ALLOWED else None
 
 
 def _series(
@@ -43,7 +43,7 @@ def _series(
     weights: np.ndarray,
     some: np.ndarray,
     chi: np.ndarray,
-    moved: np.ndarray,
+    covariance_response: np.ndarray,
     count: int,
 ) -> Truncated:
     alpha, beta = signals.pairs
@@ -60,7 +60,7 @@ def _series(
     earlier = np.minimum(layers[:, None], layers)
     passed = signals.passed + np.tril(signals.passed, -1).T
     for (f, rows, g), members in zip(sides, (alpha[some], beta[some]), strict=True):
-        turned = moved[earlier][..., members] * passed[:, :, None, None]
+        turned = covariance_response[earlier][..., members] * passed[:, :, None, None]
         turned = np.swapaxes(turned, 1, 2) * weights
         more = _summed(signals, f, rows, g, some, count, turned)
         # These are no connected correlators.
