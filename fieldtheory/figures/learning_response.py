@@ -35,7 +35,7 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
     ----------
     quick : bool
         Two depths and 20 small trained networks, in some seconds; else four depths and 200 networks
-        each of 60 and 120 neurons, in half an hour on one core. It needs torch.
+        each of 60 and 120 neurons, in some ten minutes on one core. It needs torch.
     seed, progress
         As for `simulate`.
 
