@@ -86,7 +86,7 @@ def small_blocks(monkeypatch):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases of slow_cases.txt: more than a fifth of a second each, beside quicker ones."""
+    """Mark the cases of slow_cases.txt: more than a tenth of a second each, beside quicker ones."""
     for item in items:
         if item.nodeid in SLOW_CASES:
             item.add_marker(pytest.mark.slow)

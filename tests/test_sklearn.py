@@ -206,6 +206,7 @@ class TestNetworkKernel:
             NetworkKernel(NETWORK)(self.X, self.X, eval_gradient=True)
 
 
+@pytest.mark.slow
 def test_order_1_is_the_posterior_of_finite_width():
     rng = np.random.default_rng(0)
     X, y, Z = rng.normal(size=(12, 3)), 3 + rng.normal(size=12), rng.normal(size=(4, 3))

@@ -321,6 +321,7 @@ def test_evalf_one_variable(F, variance):
         assert mpmath.almosteq(mpf(value), expected, mpf("1e-28"))
 
 
+@pytest.mark.slow
 def test_evalf_two_variables():
     F = sp.tanh(x) * sp.atan(y)
     value = GaussianAverage(F, (x, y), K2).subs(POINT).evalf(16)

@@ -111,6 +111,7 @@ def test_connected_to_all_digits_at_any_correlation(c):
             assert abs(value / expected - 1) < mpf("1e-11" if c == R(7, 5) else "1e-21")
 
 
+@pytest.mark.slow
 def test_connected_to_all_digits_of_coefficients_that_fall_off_differently():
     """By ⟨cos x⟩ given y, which is exp[−(K_xx − k² K_yy)/2] cos(k y), k = K_xy/K_yy = 9/50."""
     a, b, k, square = R(1, 100), R(1, 4), R(9, 50), sp.tanh(y) ** 2
@@ -179,6 +180,7 @@ def test_growth_in_the_tail_is_noticed():
         precise.average(sp.exp(x**2), (x,), [[1]], 20)
 
 
+@pytest.mark.slow
 def test_precision_error_for_a_hidden_kink():
     with pytest.raises(precise.PrecisionError, match="did not reach 30 digits"):
         precise.average((x**2) ** R(1, 3) * sp.cos(40 * x), (x,), [[1]], 30)

@@ -122,6 +122,7 @@ def test_two_per_cent_are_seen():
     assert abs(scores["G_RR"]) > 4 and abs(scores["branch_scale"]) > 4
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_repeated_measurements():
     block = one_layer(erf, -0.4)
     repeated = [ft.measure_block(block, 20, 60, K0=K, seed=seed) for seed in range(40)]

@@ -157,6 +157,7 @@ class TestProcess:
             env=environment,
         )
 
+    @pytest.mark.slow
     def test_output_can_be_piped_and_cut(self):
         done = self.shell("set -o pipefail; fieldtheory solve -L 2000 -f csv | head -n 1")
         assert (done.stdout, done.stderr) == ("layer,C,K,eta,chi\n", "")

@@ -69,6 +69,7 @@ def test_simulate():
     np.testing.assert_array_equal(column(table, "C"), drawn.mean)
 
 
+@pytest.mark.slow
 def test_compare_of_two_inputs():
     text = output("simulate", *TYPED, "--K0", MATRIX, "-n", 6000, "--compare")
     assert "Is the theory right? Yes" in text and "stream_covariance" in text

@@ -62,6 +62,7 @@ class TestDerive:
         assert shown == ft.derive(1, **scales).latex("G12") + "\n"
         assert (r"\gamma" in shown) == isinstance(scales.get("skip_scale"), str)
 
+    @pytest.mark.slow
     def test_everything_that_can_be_asked_for_renders(self, katex_failures):
         found = {name: output("derive", "-L", 1, "-w", name) for name in QUANTITIES}
         assert katex_failures(found) == {}

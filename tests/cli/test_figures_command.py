@@ -85,6 +85,7 @@ class TestFiles:
             module = import_module(f"fieldtheory.figures.{paper}")
             assert callable(getattr(module, figure)) and callable(getattr(module, f"draw_{figure}"))
 
+    @pytest.mark.slow
     def test_the_folder_is_made(self, tmp_path):
         folder = tmp_path / "pictures" / "of_f25"
         assert output("figures", "f25.fig3", "-o", folder).strip() == str(folder / "f25.fig3.png")
@@ -94,6 +95,7 @@ class TestFiles:
 
 
 class TestInterrupted:
+    @pytest.mark.slow
     def test_finished_parts_stay_until_the_figure_is_there(self, tmp_path, monkeypatch):
         small = partial(pf.fig4, depth=3, width=20, points=4)
         stopped = []
@@ -138,6 +140,7 @@ class TestImages:
         assert {"sr.fig1", "sr.fig2", "sr.fig3", "sr.table2"} < set(asked)
         assert all(name.startswith("sr.") for name in asked)
 
+    @pytest.mark.slow
     def test_absent(self, tmp_path, small):
         found = call("figures", "f25.fig5", "f25.fig6", "-o", tmp_path)
         assert found.exit_code == 0

@@ -91,6 +91,7 @@ class TestCompare:
         assert str(expected) in text
         assert "200 networks of each width, φ = erf" in text
 
+    @pytest.mark.slow
     def test_several_inputs(self):
         command = ("simulate", "-L", 2, "--width", 100, "-n", 1000, "--compare")
         table = json.loads(output(*command, "--K0", MATRIX, "-f", "json"))

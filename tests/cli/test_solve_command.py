@@ -107,6 +107,7 @@ def test_schedules_by_name():
     assert "Σρ_l² = 4, not bounded" in output("solve", "-L", 4, "--schedule", "none")
 
 
+@pytest.mark.slow
 def test_logarithms_where_kernels_overflow():
     options = ("-L", 300, "-a", "relu", "--weight-variance", 20, "--K0", MATRIX)
     table = rows("solve", *options, "--decorrelation")

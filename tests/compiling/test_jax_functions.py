@@ -118,6 +118,7 @@ def test_connected_with_one_variable(name):
     np.testing.assert_allclose([function(0.8), *gradient(function, (0.8,))], expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_connected_with_kinks_whose_second_derivative_is_a_delta():
     expression = ConnectedCorrelator(sp.Abs(x), sp.Abs(y), (x, y), K2)
     function = lambdify([a, b, c], expression, "jax")
@@ -262,6 +263,7 @@ def test_covariances_with_numbers(name):
     np.testing.assert_allclose(constant, [lambdify([], second_moment(name).subs(K, 2))()] * 3)
 
 
+@pytest.mark.slow
 def test_matrices_lists_and_constants():
     entries = sp.Matrix([[second_moment("tanh"), 0], [K, sp.Integer(2)]])
     values = lambdify([K], entries, "jax")(np.array([0.5, 1.0, 2.0]))

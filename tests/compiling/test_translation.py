@@ -111,6 +111,7 @@ def test_propagator_of_two_inputs(activation):
         np.testing.assert_allclose(G11[np.ix_(fields, fields)], alone, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_equal_inputs():
     """Two identical inputs: every block of S22 is that of one input."""
     net = network(1, "tanh")

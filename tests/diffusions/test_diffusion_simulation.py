@@ -59,6 +59,7 @@ def test_resumes_with_the_same_numbers(small_blocks, tmp_path, monkeypatch):
     assert_identical(resumed, ft.simulate(NET, [0.0, 1.0], **arguments))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_samples():
     import tracemalloc
 

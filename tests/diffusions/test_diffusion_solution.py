@@ -76,6 +76,7 @@ def test_the_flow_is_that_of_runge_kutta_steps(name, psi, function):
     np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_layers_of_different_neurons_are_averaged():
     rng = np.random.default_rng(1)
     layers = rng.normal(size=(2, 4))
@@ -87,6 +88,7 @@ def test_layers_of_different_neurons_are_averaged():
         np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_layer_of_equal_neurons_is_one_number():
     net = network(depth=5, width=4, activation="gelu", input_activation="tanh")
     copies = ft.solve(net, np.repeat(Z[:, None], 4, axis=1))
@@ -183,6 +185,7 @@ def test_half_of_the_residual_family_has_the_same_limit():
     assert found.is_exact
 
 
+@pytest.mark.slow
 def test_gaussian_layers_follow_the_residual_flow_for_any_feature():
     # A histogram of N(0, 1) as neurons.
     x, w = oracle.gaussian_rule(51)
@@ -352,6 +355,7 @@ def test_features_far_from_their_kink_keep_their_digits():
     assert found == pytest.approx(float(exact), rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 def test_branches_that_are_not_taken_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

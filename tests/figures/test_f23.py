@@ -91,6 +91,7 @@ class TestFig4:
 
 
 class TestFig5:
+    @pytest.mark.slow
     def test_parameters_are_those_of_the_caption(self, fig5):
         assert fig5.weight_variances.tolist() == [1.0, 1.25, 1.5, 1.75, 2.0]
         assert fig5.bias_variances.tolist() == [0.05, 0.06, 0.07, 0.08, 0.09, 0.1]

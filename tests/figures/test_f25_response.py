@@ -96,6 +96,7 @@ class TestFig3:
 
 
 class TestFig4:
+    @pytest.mark.slow
     def test_curves_have_one_maximum_and_hold_the_marked_one(self, fig4):
         for entry in range(2):
             rho = fig4.branch_scales[entry]

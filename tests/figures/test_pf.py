@@ -44,6 +44,7 @@ def test_numbers_do_not_depend_on_the_jobs():
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_one_relu_output_is_drawn_without_its_width():
     network = pf_edge.edge_networks(5, 7)[1]
     fast = pf_edge.relu_outputs(network, 4000, 1)

@@ -21,6 +21,7 @@ def test_unscaled_kernels_explode_and_stable_ones_do_not():
     assert figure.axes[0].get_yscale() == "log" and len(found.curves()) == 6
 
 
+@pytest.mark.slow
 def test_eigenvalues_are_those_of_the_spectrum():
     found = sr.fig2(depths=(4, 60), count=6)
     assert found.eigenvalues.shape == (2, 3, 2, 6)
@@ -32,6 +33,7 @@ def test_eigenvalues_are_those_of_the_spectrum():
     assert len(sr.draw_fig2(found).axes) == 2 and len(found.curves()) == 12
 
 
+@pytest.mark.slow
 def test_deep_unscaled_networks_fit_a_constant():
     found = sr.fig3(depth=1000, points=41)
     spread = np.ptp(found.mean, axis=1)
@@ -50,6 +52,7 @@ def table():
     return sr.table2(depths=(5, 1000), training=150, dataset=digits)
 
 
+@pytest.mark.slow
 def test_accuracies_of_deep_networks_depend_on_the_noise(table):
     assert table.accuracies.shape == (3, 2, len(table.noises))
     assert (table.tuned[1:] > 0.85).all()

@@ -52,6 +52,7 @@ def test_differences_of_what_kernels_learn(activation, labels, entry):
     )
 
 
+@pytest.mark.slow
 def test_inputs_with_labels_respond_as_others_at_their_places():
     net = network("gelu", depth=1)
     data = np.concatenate([X[:2], X[:2] * (1 + 1e-6)])

@@ -74,6 +74,7 @@ def test_gradients_of_explicit_weights():
     assert layer.mean() > 10 * entry.mean()
 
 
+@pytest.mark.slow
 def test_the_rate_of_convergence_with_the_sum_after_the_layer():
     """Proposition 7 holds for every schedule if the sum starts at k > L."""
     low, high = sr_limits._between()

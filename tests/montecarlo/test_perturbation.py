@@ -220,6 +220,7 @@ class TestSameSeedSameNumbers:
             errors = getattr(first, f"{name}_error"), getattr(second, f"{name}_error")
             np.testing.assert_array_equal(*errors)
 
+    @pytest.mark.slow
     def test_whatever_the_number_of_workers(self):
         net = network(2, "erf", 0.7, width=2000)
         one = simulate_response(net, K0_PAIR, samples=400, seed=5)

@@ -1,6 +1,7 @@
 """Properties for any parameters: signs, positivity, symmetry, consistency."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def kernels(draw):
 
 
 @given(networks(), variances)
+@pytest.mark.slow
 def test_responses_of_variances_are_positive(net, K0):
     """M' = ⟨φ'² + φφ''⟩ > 0 for erf and ReLU: more input, more output."""
     s = ft.solve(net, K0)

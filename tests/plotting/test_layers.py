@@ -66,11 +66,13 @@ def test_many_lines_of_a_grid_have_a_colour_bar_and_one_panel_no_letter():
     assert labels[0] == r"$\sigma_w^2 = 1$" and labels[-1] == r"$\sigma_w^2 = 2$"
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_picture_whether_or_not_pyplot_was_used():
     figure = ft.solve(ft.ResidualNetwork(depth=3), 0.05).plot()
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_text_in_pdf_files_is_text(tmp_path):
     figure = ft.solve(ft.ResidualNetwork(depth=3), 0.05).plot()
     figure.savefig(tmp_path / "figure.pdf")

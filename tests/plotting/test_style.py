@@ -22,6 +22,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_files_are_picture_and_numbers(tmp_path, numbers):
     png = style.save(f25.draw_fig3(numbers), numbers.curves(), tmp_path, "fig3")
     assert {path.name for path in tmp_path.iterdir()} == {"fig3.png", "fig3.pdf", "fig3.csv"}
@@ -36,6 +37,7 @@ def test_files_are_picture_and_numbers(tmp_path, numbers):
             assert [r["x"] for r in found] == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_files_repeat(tmp_path, numbers):
     files = []
     for _ in range(2):

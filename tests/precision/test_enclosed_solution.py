@@ -74,6 +74,7 @@ def test_identical_inputs():
     assert (s.kernels[:, 0, 1] == s.kernels[:, 0, 0]).all()
 
 
+@pytest.mark.slow
 def test_more_digits_lie_inside():
     net = ft.ResidualNetwork(depth=2, activation="tanh", branch_scale=0.5)
     few, many = enclosed(net, 0.25, 10), enclosed(net, 0.25, 22)

@@ -59,6 +59,7 @@ def test_chromium_dom_holds_mathml_and_what_scripts_wrote(chromium, page):
     assert dom.count("written on load") == 2
 
 
+@pytest.mark.slow
 def test_chromium_reports_a_screenshot_it_could_not_write(chromium, page, tmp_path):
     with pytest.raises(RuntimeError, match="no screenshot"):
         chromium.chromium_screenshot(page, tmp_path / "missing" / "page.png")

@@ -366,6 +366,7 @@ class TestWriting:
         assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_browser_sees_formulas_and_pictures(tmp_path, chromium):
     items = (
         "{% for name, latex in formulas %}{{ formula(name, latex) }}{% endfor %}"

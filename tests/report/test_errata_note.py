@@ -20,6 +20,7 @@ def test_signs(text, expected):
     assert errata_note.tex(text) == expected
 
 
+@pytest.mark.slow
 def test_items(tmp_path):
     judged = [claim.verdict(20) for claim in f23.CLAIMS]
     text = errata_note.document(judged)
@@ -32,6 +33,7 @@ def test_items(tmp_path):
     assert complaints(compiled(tex, tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_the_command_prints_it():
     result = call("verify", "--paper", "F23", "--equation", "8", "--digits", 20, "-f", "latex")
     assert result.exit_code == 0

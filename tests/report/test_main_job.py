@@ -40,6 +40,7 @@ def instant(monkeypatch):
 
 
 class TestFiles:
+    @pytest.mark.slow
     def test_all_of_them_and_nothing_else(self, made):
         found, _ = made
         files = {path.name for path in found.folder.iterdir()}
@@ -117,6 +118,7 @@ class TestOtherNetworksAndSamples:
         with (found.folder / "optimal_scaling.csv").open(newline="") as file:
             assert [row["count"] for row in csv.DictReader(file)] == ["4", "2", "3", "5"]
 
+    @pytest.mark.slow
     def test_warnings_are_on_the_page(self, tmp_path):
         found = job(tmp_path / "out", NETWORK.replace(width=2))
         assert any("1/N is not small" in words for words in found.warnings)

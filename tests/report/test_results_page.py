@@ -118,6 +118,7 @@ def test_nothing_is_wider_than_a_telephone(page):
     assert boxes == page.count("<table") + page.count('<math display="block"')
 
 
+@pytest.mark.slow
 def test_a_browser_shows_it(summary, tmp_path, chromium):
     dom = chromium.chromium_dom(summary.report)
     assert re.search(r"<h1>\s*Field theory of a residual network on these data\s*</h1>", dom)

@@ -97,6 +97,7 @@ def test_without_maximum():
     assert words[1].startswith("K0 has 1 of 1 pairs of inputs without ρ*") and len(words) == 2
 
 
+@pytest.mark.slow
 def test_deep_networks_beyond_float64():
     """Scales at which kernels overflow are searched as far as they are numbers."""
     net = NET.replace(depth=150, activation="gelu", normalization=None)

@@ -60,6 +60,7 @@ def test_optima_of_deep_networks_converge_to_both_orders(name):
     assert gaps[2][1] < 0.05 * gaps[1][1]
 
 
+@pytest.mark.slow
 def test_limit_is_that_of_the_flow_of_erf_typed_in():
     p0, q0, r0 = PAIRS["different"]
     w, b = 1.25, 0.05
@@ -90,6 +91,7 @@ def test_limit_is_that_of_the_flow_of_erf_typed_in():
     assert abs(slope) < 1e-7
 
 
+@pytest.mark.slow
 def test_scaled_optima_depend_on_the_correlation_without_a_bound():
     # No universality: they follow the trajectory, and diverge for identical inputs.
     network = ft.ResidualNetwork(depth=1)

@@ -56,6 +56,7 @@ def test_flow_of_the_modified_rate_is_an_euler_step():
     assert sp.simplify(step.coeff(h, 2)) == 0
 
 
+@pytest.mark.slow
 def test_flow_of_two_variables_is_followed_one_order_better():
     x, y = sp.symbols("x y")
     field = [sp.sin(y) + 1, x * y]

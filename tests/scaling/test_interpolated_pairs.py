@@ -83,6 +83,7 @@ def test_pairs_of_one_correlation_and_different_norms():
     assert asked < 0.2 * len(p)
 
 
+@pytest.mark.slow
 def test_deep_limit_is_interpolated_too():
     network = ft.ResidualNetwork(depth=50, activation="erf")
     kernel = kernel_of(24, one_norm=True)

@@ -93,6 +93,7 @@ class TestNamed:
         assert (np.diff(values[:51]) < 0).all() and (np.diff(values[50:]) > 0).all()
 
 
+@pytest.mark.slow
 def test_scale_and_offset_of_the_output_do_not_matter():
     assert divergence(3 - 5 * sp.tanh(x), 0.3) == pytest.approx(divergence("tanh", 0.3), rel=1e-15)
 
@@ -111,6 +112,7 @@ def test_steeper_activation_wants_a_smaller_variance():
     assert divergence(sp.erf(3 * x), 1 / 18) == pytest.approx(0, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_threshold_adds_its_square():
     # The second moment is that about zero, where the signal is centred.
     assert variance_formula(sp.erf(x - 3)) == sp.Rational(19, 2)
@@ -187,6 +189,7 @@ def test_limits_that_sympy_does_not_find_are_an_error():
         maximum_entropy_variance(sp.Max(-1, sp.Min(1, x)))
 
 
+@pytest.mark.slow
 def test_limits_that_sympy_gets_wrong_at_infinity():
     # sympy.limit(atan(x³ + x), x, −∞) is π/2 in SymPy 1.14.
     assert maximum_entropy_variance(sp.atan(x**3 + x)) == pytest.approx(1.5097553324933854)

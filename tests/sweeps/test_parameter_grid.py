@@ -213,6 +213,7 @@ class TestResuming:
         assert counted == [3, 4]
         assert resumed.identical(self.run(None))
 
+    @pytest.mark.slow
     def test_after_a_kill(self, tmp_path, counted):
         program = f"""
 import os, signal

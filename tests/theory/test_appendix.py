@@ -25,6 +25,7 @@ def averaged(expr, variance):
     return sp.simplify(sp.integrate(normal(w, variance) * expr, (w, -sp.oo, sp.oo)))
 
 
+@pytest.mark.slow
 def test_the_integrals_of_the_text():
     # The conjugate signal gives a Gaussian; Price's theorem for it is the heat equation.
     integral = sp.integrate(sp.exp(sp.I * omega * h - C * omega**2 / 2), (omega, -sp.oo, sp.oo))
@@ -33,6 +34,7 @@ def test_the_integrals_of_the_text():
     assert sp.simplify(averaged(sp.exp(-w * z), s2) - sp.exp(s2 * z**2 / 2)) == 0
 
 
+@pytest.mark.slow
 def test_a_row_of_weights_and_a_bias_have_the_residual_kernel():
     rho, sw, sb, p, q, ht = sp.symbols("rho sigma_w sigma_b p q htilde", positive=True)
     entries = [(p, sw**2 / 2), (q, sw**2 / 2), (1, sb**2)]
@@ -79,6 +81,7 @@ def test_it_compiles_and_fits_the_page(name, options, tmp_path):
     assert ("[twocolumn]" in text) == (options.get("width") == 246)
 
 
+@pytest.mark.slow
 def test_a_column_is_that_of_another_document(tmp_path):
     """What stands below the title fits two columns of an article without the lengths above it."""
     text = ft.derive(1, 2, "gelu").document("explicit", width=246).split(r"\maketitle")[1]
@@ -126,6 +129,7 @@ def test_remarks_on_misprints_can_be_left_out(notation):
     assert formulas_of[0] == formulas_of[1]
 
 
+@pytest.mark.slow
 def test_letters_columns_and_functions_are_those_asked_for():
     th = ft.derive(2, activation="tanh")
     plain, paper, written = (

@@ -106,6 +106,7 @@ def test_blocks_against_the_oracle(activation, gamma):
     np.testing.assert_allclose(solution.G11 * net.width, G11, rtol=0, atol=5e-12)
 
 
+@pytest.mark.slow
 def test_two_inputs_against_the_oracle():
     """The oracle orders the fields of a layer (11), (22), (12)."""
     net = network(2)

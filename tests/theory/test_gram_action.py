@@ -150,6 +150,7 @@ def test_hessian_by_differentiating_the_whole_action_first(of):
             assert k > l or vanishes(at_zero(action, slope.diff(other)) - H.S22[k, l])
 
 
+@pytest.mark.slow
 def test_fluctuations_are_blocks_of_branches_and_products_of_the_stream():
     """Wick's theorem for x = γ s(x) + f, typed; branches are independent of it and each other."""
     th = theory("tanh", "rms", "post", inputs=2)
@@ -249,6 +250,7 @@ def displays():
     }
 
 
+@pytest.mark.slow
 def test_every_formula_fits_the_page_and_renders(tmp_path, katex_failures):
     assert katex_failures(displays()) == {}
     assert typeset(tmp_path, displays()) == {}
@@ -296,6 +298,7 @@ def test_what_is_refused(call, message):
         theory("tanh").lambdify("S21")(ft.ResidualNetwork(depth=2), 0.5)
 
 
+@pytest.mark.slow
 def test_it_says_what_it_is_and_agrees_with_solve():
     th = theory("erf", "rms", "pre", True)
     assert str(th) == "GramDerivation(BlockNetwork, depth 2, one input, φ erf)"

@@ -60,6 +60,7 @@ def test_networks(text):
     )
 
 
+@pytest.mark.slow
 def test_precise_rules():
     found = layer_functions(activation_from_text("tanh(h)/h"), "mpmath")
     phi = TABLE["tanh(h)/h"]

@@ -163,6 +163,7 @@ def test_sift():
     assert sift(x * DiracDelta(p), (x,)) == x * DiracDelta(p)
 
 
+@pytest.mark.slow
 def test_products_are_reduced_factor_by_factor():
     """All at once, products of two squares with three kinks had a hundred thousand terms."""
     leaky = Max(0, x - 5 * HALF / 2) + Min(0, x - 5 * HALF / 2) / 100

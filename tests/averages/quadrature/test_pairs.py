@@ -140,6 +140,7 @@ def test_correlation_of_nearly_parallel_signals():
     assert one_minus_correlation(*np.array([1.0, 4.0, -2.0])) == 0
 
 
+@pytest.mark.slow
 def test_a_tolerance_that_is_missed():
     with pytest.raises(QuadratureError, match="did not reach"):
         PairAverages(TANH)(1.0, 1.0, 0.5, 1e-17)

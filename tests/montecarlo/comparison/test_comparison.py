@@ -97,6 +97,7 @@ class TestVerdict:
         assert found.verdict == "disagrees"
         assert entries(found, "residual_kernels").verdicts.tolist() == ["agrees"] * 5
 
+    @pytest.mark.slow
     def test_several_inputs(self):
         net = network(2, width=100, branch_scale=0.5)
         pair = drawn(net, K0_PAIR, (50, 100), 4000)
@@ -142,6 +143,7 @@ class TestVerdict:
         other = ft.ResidualNetwork(depth=2, **scales)
         compare(ft.solve(net, K0), simulate(other, K0 * (1 + 1e-15), samples=20))
 
+    @pytest.mark.slow
     def test_false_alarms_are_as_rare_as_stated(self):
         # The mean of a deep linear network is exact, of its covariance only 1/N² is left out.
         net = network(3, "linear", width=100, branch_scale=0.5)

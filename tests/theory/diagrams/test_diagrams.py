@@ -197,6 +197,7 @@ def test_without_loops_it_is_the_propagator():
     assert th.correction(legs=2, loops=0).expression.tomatrix() == th.propagator.G11
 
 
+@pytest.mark.slow
 def test_several_inputs():
     """The variance of one of two inputs does not know of the other."""
     one, two = (ft.derive(depth=1, inputs=P, activation="linear").correction() for P in (1, 2))
@@ -220,6 +221,7 @@ def test_latex_fits_an_article(tmp_path):
     assert len(shown) == 5 + 122
 
 
+@pytest.mark.slow
 def test_latex_renders(katex_failures):
     th = ft.derive(depth=2)
     shown = {f"{k}": th.correction(*k).latex() for k in ORDERS}
@@ -227,6 +229,7 @@ def test_latex_renders(katex_failures):
     assert katex_failures(shown) == {}
 
 
+@pytest.mark.slow
 def test_tikz_compiles_in_the_width_of_an_article(tmp_path):
     pages = []
     for legs, loops in ORDERS:
