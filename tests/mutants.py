@@ -3,12 +3,12 @@
     python -m tests.mutants [COUNT] [--jobs N]
 
 Mutants are those of cosmic-ray outside annotations, without the operations on bits: with floats
-they raise a TypeError, which every test would notice. Which tests cover which line, and how long each
-test takes, is measured first, by pytest-cov with a context for every test; of a line that is only
-run at import the tests of its module count. The tests of a mutant are taken from the quickest on,
-up to `BUDGET` seconds. A mutant is killed if one fails, or if they take much longer than before.
-Tests that killed one are run once more without a change: what fails there kills nothing. Results
-are added to build/mutants/results.jsonl one by one, so that an interrupted run goes on; the
+they raise a TypeError, which every test would notice. Which tests cover which line, and how long
+each test takes, is measured first, by pytest-cov with a context for every test; of a line that is
+only run at import the tests of its module count. The tests of a mutant are taken from the quickest
+on, up to `BUDGET` seconds. A mutant is killed if one fails, or if they take much longer than
+before. Tests that killed one are run once more without a change: what fails there kills nothing.
+Results are added to build/mutants/results.jsonl one by one, so that an interrupted run goes on; the
 last lines printed are the score of every room, with a 95 % interval, and the survivors.
 """
 
@@ -32,7 +32,7 @@ ROOMS = "averages", "numerics", "precision", "theory", "scaling"
 SEED, COUNT = 52, 400
 # Seconds of tests for a mutant, and how many times as long they may take, beside the start.
 BUDGET, SLOWER, START = 30.0, 4.0, 30.0
-COPIED = "fieldtheory", "tests", "docs", "derivations", "tools", "setup.cfg", "pyproject.toml"
+COPIED = "fieldtheory", "tests", "benchmarks", "docs", "derivations", "tools", "setup.cfg", "pyproject.toml"
 # With the slow cases, of which the budget takes the quickest.
 PYTEST = sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""
 # Ends of the names of operators that are left out.
