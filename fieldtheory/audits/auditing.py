@@ -152,7 +152,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     called wrong; other roles are compared over the layers. Without one also what no initialisation
     gives is named: NaN, infinities, memory that nobody wrote, repeated rows. Where the last branch
     of a block is, by its forward pass, that of a `BlockNetwork` or `ResidualNetwork`, the stream
-    behind it is tested at the width of the model.
+    behind it is tested at the width of the model; others have the numbers of `measure_block`.
 
     Parameters
     ----------
@@ -248,7 +248,6 @@ def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, Deviation | None]:
         if sum(far) < 2:
             at = int(np.abs(z).argmax())
             law = law._replace(law=f"layer {layers[at]:.0f} is out of line" if any(far) else name)
-            factor = float(sizes[at] / fit[at]) if fit[at] else np.inf
-            texts = rows[at].place.name, "out of line", "as other layers"
-            return law, Deviation(*texts, factor, z[at])
+            row, factor = rows[at], float(sizes[at] / fit[at]) if fit[at] else np.inf
+            return law, Deviation(row.place.name, "out of line", "as other layers", factor, z[at])
     return law, None

@@ -14,7 +14,7 @@ import torch
 
 from fieldtheory.audits.branches import AuditedBlock, recognised
 from fieldtheory.audits.intents import Target
-from fieldtheory.audits.tensors import layer_lists, places
+from fieldtheory.audits.tensors import places
 from fieldtheory.blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
@@ -94,8 +94,8 @@ def _rows(tensor: torch.Tensor) -> np.ndarray:
 def _chain(model: torch.nn.Module, streams: dict[Any, list[tuple[Any, Any]]]) -> dict[str, Any]:
     """The like layers through which the stream passes longest, each once."""
     longest, blocks = 0, dict[str, Any]()
-    for name, layers in layer_lists(model).items():
-        chain = {layer: model.get_submodule(name).get_submodule(layer) for layer in layers}
+    for holder in model.modules():
+        chain = {n: m for n, m in holder.named_children() if n.isdigit() and [*m.parameters()]}
         flows = [streams[block] for block in chain.values()]
         is_once = all(len(flow) == 1 and flow[0][0].shape == flow[0][1].shape for flow in flows)
         if is_once and len(set(map(type, chain.values()))) == 1:

@@ -77,7 +77,7 @@ class AuditedTensor(NamedTuple):
 
 def places(model: Any) -> Iterator[tuple[Place, Any]]:
     """Parameters and floating buffers of a model, shared ones once, with their places."""
-    lists, buffers = layer_lists(model), dict(model.named_buffers())
+    lists, buffers = _layer_lists(model), dict(model.named_buffers())
     depth = max(map(len, lists.values()), default=1)
     for name, tensor in (dict(model.named_parameters()) | buffers).items():
         if tensor.is_floating_point():
@@ -88,7 +88,7 @@ def places(model: Any) -> Iterator[tuple[Place, Any]]:
             yield Place(name, kind, role, layer, own or depth, *fans, is_last), tensor
 
 
-def layer_lists(model: Any) -> dict[str, list[str]]:
+def _layer_lists(model: Any) -> dict[str, list[str]]:
     """Numbers of layers with parameters, by the name of what holds them."""
     lists: dict[str, dict[str, None]] = {}
     for name, _ in model.named_parameters():

@@ -39,6 +39,8 @@ class Stack(nn.Module):
     def __init__(self, end):
         super().__init__()
         self.layers, self.end = nn.Sequential(*(Residual(64, 64) for _ in range(3))), end
+        # Numbers that are not those of modules.
+        self.scales = nn.ParameterList(torch.ones(2) for _ in range(4))
 
     def forward(self, x):
         return self.end(self.layers(x))
