@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.audits.branches import Branch, prediction
-from fieldtheory.audits.intents import as_intent, target_of
-from fieldtheory.audits.signals import AuditedBlock, signals_of
+from fieldtheory.audits.branches import AuditedBlock
+from fieldtheory.audits.intents import targets_of
 from fieldtheory.audits.tensors import LAWS, AuditedTensor, probability, score, tensors_of
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.layers import draw_layers
 from fieldtheory.plotting.tables import table_html, table_text
 
 # Probability with which a correct model is called wrong, all of its tests together.
 FALSE_ALARM = 1e-3
-# Deviations that are listed in the text, and roles for which a legend has room; curves.
-_LISTED, _DRAWN = 12, ("behind", "linear", "share")
+# Deviations that are listed in the text, and roles for which a legend has room.
+_LISTED = 12
+# Laws besides its own that a tensor of a law does not contradict.
+_ALSO = {"zeros": ("constant",), "ones": ("constant",), "few": (*LAWS, "orthogonal")}
 
 
 class Deviation(NamedTuple):
@@ -98,56 +100,47 @@ class Audit:
 
         return pandas.DataFrame(self.rows())
 
-    def _tables(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        roles = {row.place.name: row.place.role for row in self.tensors}
-        groups = defaultdict(list)
+    def _tables(self) -> list[tuple[list[dict[str, Any]], str]]:
+        """Tables with their titles; of several deviations of a role the farthest."""
+        roles, groups = {row.place.name: row.place.role for row in self.tensors}, defaultdict(list)
         for row in self.deviations:
-            groups[roles.get(row.name, row.name), np.isinf(row.z)].append(row)
-        # Of several the farthest.
-        deviations = [
-            {"tensor": role if len(rows) > 1 else rows[0].name, "number": len(rows)}
-            | {n: value for n, value in rows[0]._asdict().items() if n != "name"}
-            for (role, _), rows in [*groups.items()][:_LISTED]
+            groups[roles.get(row.name, row.name)].append(row)
+        farthest = [
+            rows[0]._replace(name=f"{len(rows)} × {role}") if len(rows) > 1 else rows[0]
+            for role, rows in groups.items()
         ]
-        laws, blocks = ([row._asdict() for row in rows] for rows in (self.depth_laws, self.blocks))
-        tables = {"deviations": deviations, "roles over the depth": laws, "signals": blocks}
-        return [(title, _table(rows)) for title, rows in tables.items() if rows]
+        tables = farthest[:_LISTED], self.depth_laws, self.blocks
+        titles = "deviations", "roles over the depth", "signals"
+        return [(_table(rows), title) for rows, title in zip(tables, titles, strict=True) if rows]
 
     def __str__(self) -> str:
-        tables = (table_text(rows, title) for title, rows in self._tables())
-        return "\n\n".join([self.statement, *tables])
+        return "\n\n".join([self.statement, *(table_text(*each) for each in self._tables())])
 
     def __repr__(self) -> str:
         return f"Audit({self.statement})"
 
     def to_html(self) -> str:
         """The verdict and the tables, all tensors among them."""
-        tables = [table_html(rows, title) for title, rows in self._tables()]
-        return "".join([f"<p>{self.statement}</p>", *tables, table_html(self.rows(), "tensors")])
+        tables = [*self._tables(), (self.rows(), "tensors")]
+        return "".join([f"<p>{self.statement}</p>", *(table_html(*each) for each in tables)])
 
     _repr_html_ = to_html
 
     def plot(self) -> Any:
-        """Weights over the layers, orange where they deviate, and the stream; needs matplotlib."""
-        from fieldtheory.plotting.layers import draw_layers
-
-        names, roles = {row.name for row in self.deviations}, defaultdict(list)
-        for row in [row for row in self.tensors if row.place.layer] or self.tensors:
-            roles[row.place.role].append(row)
-        lines: list[Curve] = []
-        beyond: list[Curve] = []
-        for role, rows in roles.items():
-            x, y, error = np.array([(r.place.layer or 0, r.deviation, r.error) for r in rows]).T
-            far = np.array([row.place.name in names for row in rows])
-            if far.any() or (rows[0].weight_variance and len(lines) < _LISTED):
-                lines.append(Curve("", role, x, y, error))
-                beyond += [Curve("", role, x[far], y[far], 0 * x[far])] * bool(far.any())
-        x = np.arange(1, len(self.blocks) + 1)
-        drawn = {n: np.array([getattr(row, n) for row in self.blocks]) for n in _DRAWN}
-        stream, linear, share = ([Curve("", n, x, y)] for n, y in drawn.items())
-        panels = {"mean square": [stream, linear], "": [share]} if self.blocks else {}
-        weights = {"σ of the weights": [lines, beyond] if beyond else [lines]}
-        return draw_layers(weights | panels, len(self.tensors))
+        """Matrices over the layers, orange what deviates, and the stream; needs matplotlib."""
+        far = {row.name for row in self.deviations}
+        drawn: tuple[dict[str, list[Any]], ...] = defaultdict(list), defaultdict(list)
+        for row in self.tensors:
+            is_far, point = row.place.name in far, (row.place.layer or 0, row.deviation, row.error)
+            if is_far or row.weight_variance:
+                drawn[is_far][row.place.role].append(point)
+        lines, beyond = ([Curve("", n, *np.array(p).T) for n, p in each.items()] for each in drawn)
+        weights = {"σ of the weights": [lines[:_LISTED], beyond[:_LISTED]]}
+        x, names = np.arange(1, len(self.blocks) + 1), ("behind", "linear", "share")
+        signals = {n: np.array([getattr(row, n) for row in self.blocks]) for n in names}
+        behind, linear, share = ([Curve("", n, x, y)] for n, y in signals.items())
+        stream = {"mean square": [behind, linear], "": [share]} if self.blocks else {}
+        return draw_layers(weights | stream, len(self.tensors))
 
 
 @named_arguments
@@ -159,7 +152,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     called wrong; other roles are compared over the layers. Without one also what no initialisation
     gives is named: NaN, infinities, memory that nobody wrote, repeated rows. Where the last branch
     of a block is, by its forward pass, that of a `BlockNetwork` or `ResidualNetwork`, the stream
-    behind it is tested at the width of the model.
+    behind it is tested at the width of the model; others have the numbers of `measure_block`.
 
     Parameters
     ----------
@@ -190,92 +183,71 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
     >>> print(audit(model, intent="torch").statement)
     Nothing deviates: 8 tensors of 2 roles, 8 tests, p = ...
-    >>> torch.nn.init.zeros_(model[2].weight).shape
-    torch.Size([64, 64])
+    >>> _ = torch.nn.init.zeros_(model[2].weight)
     >>> print(audit(model).statement)
     1 deviation in 8 tensors of 2 roles, ... tests. First 2.weight: ...
     """
-    tensors, tested, roles = tensors_of(model), [], defaultdict(list)
-    rule = as_intent(intent, [row.place.name for row in tensors])
-    targets = {row.place.name: target_of(rule, row.place) for row in tensors}
-    if rule and not any(targets.values()):
-        raise ValueError(f"intent must concern parameters of the model, got none for {intent!r}")
+    from fieldtheory.audits.signals import signals_of
+
+    tensors, tested, roles = tensors_of(model), list[Deviation](), defaultdict(list)
+    targets = targets_of(intent, [row.place for row in tensors])
     for row in tensors:
-        place, target = row.place, targets[row.place.name]
-        if target or np.isnan(row.deviation):
-            tested.append(_of_target(row, *(target or (None, None))))
+        place = row.place
+        if place.name in targets or np.isnan(row.deviation):
+            tested.append(_of_target(row, *targets.get(place.name, (None, None))))
         elif place.layer is not None:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
+    blocks = signals_of(model, inputs, targets)
+    for block in blocks:
+        if block.measured and block.predicted and block.z is not None:
+            texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
+            factor = block.measured / block.predicted
+            tested.append(Deviation(f"behind block {block.name}", *texts, factor, block.z))
     of_roles = [_over_depth(rows) for rows in roles.values() if len(rows) > 2]
-    blocks = [_predicted(*each, targets) for each in signals_of(model, inputs)]
-    tested += [each for _, each in of_roles]
-    for name, *_, branch, square, value, spread, z, _ in blocks:
-        if branch and square and value and z is not None:
-            texts = f"⟨h²⟩ {square:.4g}", f"{value:.4g} ± {spread:.2g}"
-            tested.append(Deviation(f"behind block {name}", *texts, square / value, z))
-    tests = max(len(tested) + sum(law.layers - 2 for law, _ in of_roles), 1)
+    tests = max(len(tested) + sum(law.layers - 1 for law, _ in of_roles), 1)
+    tested += [row for _, row in of_roles if row]
     beyond = [row for row in tested if probability(abs(row.z), tests) < FALSE_ALARM]
-    with np.errstate(divide="ignore"):
-        beyond.sort(key=lambda row: (-abs(row.z), -abs(np.nan_to_num(np.log(row.factor), nan=0.0))))
+    # Where chance cannot do it by the factor f: tanh of |ln f|/2.
+    beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     least = probability(max((abs(row.z) for row in tested), default=0.0), tests)
     laws = tuple(law for law, _ in of_roles)
     return Audit(tuple(tensors), laws, tuple(blocks), tuple(beyond), tests, least)
 
 
-def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Rows without empty columns, of four digits, so that they fit 80 columns."""
-    kept = [n for n in rows[0] if n != "before" and any(row[n] is not None for row in rows)]
-    short = [{n: float(f"{v:.4g}") for n, v in r.items() if isinstance(v, float)} for r in rows]
-    return [{n: few.get(n, row[n]) for n in kept} for row, few in zip(rows, short, strict=True)]
+    rows = [row._asdict() for row in rows]
+    few = [n for n in rows[0] if n != "before" and any(row[n] is not None for row in rows)]
+    return [{n: float(f"{v:.4}") if isinstance(v := r[n], float) else v for n in few} for r in rows]
 
 
 def _of_target(row: AuditedTensor, law: str | None, size: float | None) -> Deviation:
     """Distance of a tensor from what is meant, and of one that is not initialised."""
     if np.isnan(row.deviation):
         return Deviation(row.place.name, row.law, "numbers", np.nan, np.inf)
-    is_constant = law == "constant" and row.law in ("zeros", "ones")
-    is_few = row.law == "few" and law in (*LAWS, "orthogonal")
-    # Chance gives no other law than those that have a score.
-    z = 0.0 if law in (None, row.law) or is_constant or is_few else row.scores.get(law, np.inf)
+    measured, meant, z = f"{row.deviation:.4g}", "" if size is None else f"{size:.4g}", 0.0
+    if law not in (None, row.law, *_ALSO.get(row.law, ())):
+        # Chance gives no other law than those that have a score.
+        measured, meant = f"{row.law} {measured}", f"{law} {meant}".strip()
+        z = row.scores.get(str(law), np.inf)
     if size is not None:
         z = max(score(row.deviation, size, row.freedom, row.rounding), z, key=abs)
-    # The law is said where it is another one.
-    law = law if law != row.law else None
-    meant = " ".join(filter(None, (law, "" if size is None else f"{size:.4g}")))
-    measured = " ".join(filter(None, (law and row.law, f"{row.deviation:.4g}")))
     return Deviation(row.place.name, measured, meant, row.deviation / size if size else np.nan, z)
 
 
-def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, Deviation]:
+def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, Deviation | None]:
     """The law of a role, with the layer that is the farthest from it."""
-    sizes, layers = np.array([(row.deviation, row.place.layer or 1) for row in rows]).T
-    # Weights in a mean, those of constants finite.
-    freedom = np.minimum([row.freedom for row in rows], 1 / np.finfo(float).eps)
+    sizes, layers = np.array([(row.deviation, row.place.layer) for row in rows], float).T
     law = DepthLaw(rows[0].place.role, len(rows), "varies", float(sizes[0]))
     for name, curve in (("constant", layers**0.0), ("1/√l", layers**-0.5)):
-        ratios = sizes / curve
-        at = int(np.abs(ratios - np.median(ratios)).argmax())
-        fit = np.average(ratios**2, weights=freedom * (np.arange(len(rows)) != at)) ** 0.5 * curve
-        trios = zip(sizes.tolist(), fit.tolist(), rows, strict=True)
-        z = np.array([score(x, y, row.freedom, row.rounding) for x, y, row in trios])
-        likely = [probability(abs(each), len(rows)) > FALSE_ALARM for each in z]
-        if all(np.delete(likely, at)):
-            law = law._replace(law=name if likely[at] else f"layer {layers[at]:.0f} is out of line")
-            factor = float(sizes[at] / fit[at]) if fit[at] else np.inf
-            texts = rows[at].place.name, "out of line", "as other layers"
-            return law, Deviation(*texts, factor, float(z[at]))
-    return law, Deviation(law.role, "", "", np.nan, 0.0)
-
-
-def _predicted(row: AuditedBlock, branch: Branch | None, targets: Any) -> AuditedBlock:
-    """A block with the theory of its branch, with weights as they are meant, and as they are."""
-    if branch is None:
-        return row
-    sizes = {part: (targets[name] or (None, None))[1] for part, (name, _) in branch.weights.items()}
-    fans = {part: fan_in for part, (_, fan_in) in branch.weights.items()}
-    aims = {part: fans[part] * size**2 for part, size in sizes.items() if size is not None}
-    before, behind = branch.squares
-    value, spread = prediction(branch.network.replace(**aims), before)
-    by_weights = float(solve(branch.network, before).kernels[1]) if aims else value
-    z = score(behind**0.5, value**0.5, 2 * (value / spread) ** 2, 0.0) if spread else 0.0
-    return AuditedBlock(*row[:7], branch.text, behind, value, spread, z, by_weights)
+        # A median, so that one layer does not move it.
+        fit = (np.median(sizes / curve) * curve).tolist()
+        pairs = zip(rows, fit, strict=True)
+        z = [score(row.deviation, aim, row.freedom, row.rounding) for row, aim in pairs]
+        far = [probability(abs(each), len(rows)) < FALSE_ALARM for each in z]
+        if sum(far) < 2:
+            at = int(np.abs(z).argmax())
+            law = law._replace(law=f"layer {layers[at]:.0f} is out of line" if any(far) else name)
+            row, factor = rows[at], float(sizes[at] / fit[at]) if fit[at] else np.inf
+            return law, Deviation(row.place.name, "out of line", "as other layers", factor, z[at])
+    return law, None

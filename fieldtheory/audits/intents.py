@@ -17,7 +17,7 @@ Bengio 2010). All but layerscale and zero have biases zero, and all but zero hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -25,20 +25,16 @@ from fieldtheory import validation
 from fieldtheory.audits.tensors import LAWS, Place
 
 Rule = Callable[[Place], Any]
+Target = tuple[str | None, float | None]
 _VALUES = {"zeros": 0.0, "ones": 1.0}
 _NAMES = ("zeros", "ones", "constant", "orthogonal", *LAWS)
 _WEIGHTS, _MATRICES = ("linear", "embedding", "matrix"), ("linear", "convolution")
 
 
-def _starting(weight: Rule, kinds: tuple[str, ...] = _WEIGHTS, outside: bool = True) -> Rule:
-    """Weights by a rule, in layers alone or also outside of them; biases zero, norms one."""
-
-    def rule(place: Place) -> Any:
-        if place.kind in kinds and (outside or place.layer is not None):
-            return weight(place)
-        return {"bias": "zeros", "norm bias": "zeros", "norm": "ones"}.get(place.kind)
-
-    return rule
+def _starting(weight: Rule, kinds: tuple[str, ...] = _WEIGHTS) -> Rule:
+    """Weights of some kinds by a rule, biases zero, norms one."""
+    others = {"bias": "zeros", "norm bias": "zeros", "norm": "ones"}
+    return lambda place: weight(place) if place.kind in kinds else others.get(place.kind)
 
 
 def _xavier(place: Place) -> float:
@@ -51,61 +47,54 @@ def _layerscale(place: Place) -> Any:
     return "ones" if place.kind == "norm" else None
 
 
-def _deepnorm(place: Place) -> float:
+def _deepnorm(place: Place) -> float | None:
     gained = not any(part in place.name for part in ("q_proj", "k_proj", "query", "key"))
-    return _xavier(place) * ((8 * place.depth) ** -0.25 if gained else 1.0)
-
-
-def _torch(place: Place) -> tuple[str, float]:
-    return ("normal", 1.0) if place.kind == "embedding" else ("uniform", (3 * place.fan_in) ** -0.5)
+    return place.layer and _xavier(place) * ((8 * place.depth) ** -0.25 if gained else 1.0)
 
 
 _gpt2 = _starting(lambda p: ("normal", 0.02 / (2 * p.depth) ** 0.5 if p.residual else 0.02))
-_plain = _starting(lambda place: 0.02)
-_mup = _starting(lambda place: place.fan_in**-0.5, ("linear",), outside=False)
+_mup = _starting(lambda place: place.layer and place.fan_in**-0.5, ("linear",))
 INTENTS: dict[str, Rule] = {
     **dict.fromkeys(("gpt2", "llama", "megatron"), _gpt2),
-    **dict.fromkeys(("plain", "lns"), _plain),
+    **dict.fromkeys(("plain", "lns"), _starting(lambda place: 0.02)),
     "layerscale": _layerscale,
     "zero": lambda place: "zeros" if place.residual else None,
-    "deepnorm": _starting(_deepnorm, ("linear",), outside=False),
+    "deepnorm": _starting(_deepnorm, ("linear",)),
     **dict.fromkeys(("mup-depth", "completep"), _mup),
-    "torch": _starting(_torch, (*_MATRICES, "embedding", "bias")),
+    "torch": _starting(
+        lambda p: ("normal", 1.0) if p.kind == "embedding" else ("uniform", (3 * p.fan_in) ** -0.5),
+        (*_MATRICES, "embedding", "bias"),
+    ),
     "kaiming": _starting(lambda place: (2 / place.fan_in) ** 0.5, _MATRICES),
     "xavier": _starting(_xavier, _MATRICES),
 }
 
 
-def as_intent(intent: Any, names: Iterable[str]) -> Rule | None:
-    """An intent by its name, a function of `Place`, or a mapping from patterns of the names."""
+def targets_of(intent: Any, places: list[Place]) -> dict[str, Target]:
+    """The law and the deviation √⟨w²⟩ of the parameters that an intent concerns, by their names.
+
+    It is a name, a mapping from patterns of names, of which the first that fits counts, or a
+    function of `Place`.
+    """
     if isinstance(intent, str):
-        return INTENTS[validation.choice("intent", intent.lower(), INTENTS)]
-    if intent is None or callable(intent):
-        return intent
-    if not isinstance(intent, Mapping):
+        intent = INTENTS[validation.choice("intent", intent.lower(), INTENTS)]
+    if not (intent is None or callable(intent) or isinstance(intent, Mapping)):
         words = f"a mapping from patterns of names, or a function, got {validation.excerpt(intent)}"
         raise TypeError(f"intent must be one of {', '.join(INTENTS)}, {words}")
-    for pattern in intent:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            words = f"got none for {pattern!r}"
-            raise ValueError(f"intent must concern parameters of the model, {words}")
-
-    def rule(place: Place) -> Any:
-        fitting = (value for p, value in intent.items() if fnmatchcase(place.name, p))
-        value = next(fitting, None)
-        return value(place) if callable(value) else value
-
-    return rule
-
-
-def target_of(rule: Rule | None, place: Place) -> tuple[str | None, float | None] | None:
-    """The law and the deviation √⟨w²⟩ that a parameter is meant to have; None if any will do."""
-    value = rule(place) if rule else None
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value, _VALUES.get(validation.choice("intent", value, _NAMES))
-    law, deviation = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
-    if law is not None:
-        validation.choice("intent", law, _NAMES)
-    return law, validation.nonnegative(f"intent of {place.name}", deviation)
+    patterns = intent if isinstance(intent, Mapping) else {"*": intent}
+    idle, targets = [*patterns], dict[str, Target]()
+    for place in places:
+        fitting = [pattern for pattern in patterns if fnmatchcase(place.name, pattern)]
+        value = patterns[fitting[0]] if fitting else None
+        value = value(place) if callable(value) else value
+        if isinstance(value, str):
+            targets[place.name] = validation.choice("intent", value, _NAMES), _VALUES.get(value)
+        elif value is not None:
+            law, size = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
+            law = law and validation.choice("intent", law, _NAMES)
+            targets[place.name] = law, validation.nonnegative(f"intent of {place.name}", size)
+        idle = [pattern for pattern in idle if pattern not in fitting]
+    if intent is not None and (idle or not targets):
+        words = f"got none for {[*idle, intent][0]!r}"
+        raise ValueError(f"intent must concern parameters of the model, {words}")
+    return targets

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from fieldtheory import validation
-
-if TYPE_CHECKING:
-    import torch
 
 # Kurtosis of independent entries and n times its variance.
 _UNIFORM, _NORMAL = (1.8, 1.32), (3.0, 24.0)
@@ -77,23 +75,20 @@ class AuditedTensor(NamedTuple):
     scores: dict[str, float]
 
 
-def places(model: torch.nn.Module) -> Iterator[tuple[Place, torch.Tensor]]:
+def places(model: Any) -> Iterator[tuple[Place, Any]]:
     """Parameters and floating buffers of a model, shared ones once, with their places."""
-    lists = layer_lists(model)
-    depth, met = max(map(len, lists.values()), default=1), set()
-    for path, module in model.named_modules():
-        parameters = dict(module.named_parameters(recurse=False))
-        for short, tensor in (parameters | dict(module.named_buffers(recurse=False))).items():
-            if id(tensor) not in met and tensor.is_floating_point():
-                met.add(id(tensor))
-                name = f"{path}.{short}" if path else short
-                role, layer, own = _role(name, lists)
-                kind, fans = _kind(module, short, tensor)
-                kind, last = kind if short in parameters else "buffer", _RESIDUAL.search(name)
-                yield Place(name, kind, role, layer, own or depth, *fans, bool(last)), tensor
+    lists, buffers = _layer_lists(model), dict(model.named_buffers())
+    depth = max(map(len, lists.values()), default=1)
+    for name, tensor in (dict(model.named_parameters()) | buffers).items():
+        if tensor.is_floating_point():
+            path, _, short = name.rpartition(".")
+            role, layer, own = _role(name, lists)
+            kind, fans = _kind(model.get_submodule(path), short, tensor)
+            kind, is_last = "buffer" if name in buffers else kind, bool(_RESIDUAL.search(name))
+            yield Place(name, kind, role, layer, own or depth, *fans, is_last), tensor
 
 
-def layer_lists(model: torch.nn.Module) -> dict[str, list[str]]:
+def _layer_lists(model: Any) -> dict[str, list[str]]:
     """Numbers of layers with parameters, by the name of what holds them."""
     lists: dict[str, dict[str, None]] = {}
     for name, _ in model.named_parameters():
@@ -114,7 +109,7 @@ def _role(name: str, lists: dict[str, list[str]]) -> tuple[str, int | None, int]
     return min(within)[2:] if within else (name, None, 0)
 
 
-def _kind(module: Any, short: str, tensor: torch.Tensor) -> tuple[str, tuple[int, int]]:
+def _kind(module: Any, short: str, tensor: Any) -> tuple[str, tuple[int, int]]:
     weight, name = getattr(module, "weight", tensor), type(module).__name__
     shape = tuple(weight.shape if getattr(weight, "ndim", 0) > 1 else tensor.shape)
     fans = (int(np.prod(shape[1:])), shape[0]) if len(shape) > 1 else (1, *shape, 1)[:2]
@@ -131,32 +126,28 @@ def _kind(module: Any, short: str, tensor: torch.Tensor) -> tuple[str, tuple[int
     return ("linear" if short == "weight" else "matrix"), fans
 
 
-def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
-    """The law and the size of a tensor, in float64."""
-    import torch
-
-    x, numbers = tensor.detach().cpu().double().numpy(), torch.finfo(tensor.dtype)
-    if place.kind == "embedding" and x.any():
-        # Rows of padding are zero.
-        x = x[x.any(axis=-1)]
-    flat, n, scores, freedom = x.ravel(), x.size, {}, np.inf
-    with np.errstate(over="ignore"):
-        squares = flat * flat
-    square = float(squares.mean()) if n else 0.0
+def _audited(place: Place, tensor: Any, numbers: Any) -> AuditedTensor:
+    """The law and the size of a tensor, in float64, that of what is empty zeros."""
+    x = np.atleast_1d(tensor.detach().cpu().double().numpy()) if tensor.numel() else np.zeros(1)
+    # Rows of padding are zero.
+    x = x[x.any(axis=-1)] if place.kind == "embedding" and x.any() else x
+    scores, freedom, squares = dict[str, float](), np.inf, x.ravel() ** 2
+    square = float(squares.mean())
     if fault := _fault(x, place.kind == "buffer"):
         law, square, freedom = f"not initialised: {fault}", np.nan, np.nan
-    elif not n or (flat == flat[0]).all():
-        law = {0.0: "zeros", 1.0: "ones"}.get(flat[0] if n else 0.0, "constant")
+    elif (x == x.flat[0]).all():
+        law = {0.0: "zeros", 1.0: "ones"}.get(x.flat[0], "constant")
     elif np.isinf(square):
         law = "other"
     else:
-        kurtosis = max(float(squares @ squares) / n / square**2, 1 + 2 / n)
-        scores = law_scores(n, float(np.sqrt(squares.max() / square)), kurtosis)
-        law = _law(x, scores, max(_ORTHOGONAL, numbers.eps))
+        kurtosis = max(float(squares @ squares) / x.size / square**2, 1 + 2 / x.size)
+        scores = law_scores(x, kurtosis, max(_ORTHOGONAL, numbers.eps))
+        laws = [law for law, z in scores.items() if abs(z) < _FAR]
+        law = "few" if not scores or {"uniform", "normal"} <= {*laws} else [*laws, "other"][0]
         # Few entries measure no kurtosis, and laws have one.
-        laws = {"few": max(kurtosis, _NORMAL[0]), "uniform": _UNIFORM[0], "normal": _NORMAL[0]}
-        freedom = 2 * n / (laws.get(law, kurtosis) - 1)
-    size, error = square**0.5, (square / 2 / freedom) ** 0.5 if freedom < np.inf else 0.0
+        kurtoses = {"few": max(kurtosis, _NORMAL[0]), "uniform": _UNIFORM[0], "normal": _NORMAL[0]}
+        freedom = 2 * x.size / (kurtoses.get(law, kurtosis) - 1)
+    size, error = square**0.5, (square / 2 / freedom) ** 0.5
     spacing = numbers.eps * max(1.0, numbers.smallest_normal / size if size else 0.0)
     variance = None if place.kind in _VECTORS else place.fan_in * square
     shape = tuple(tensor.shape)
@@ -165,97 +156,74 @@ def audited(place: Place, tensor: torch.Tensor) -> AuditedTensor:
 
 def _fault(x: np.ndarray, is_buffer: bool) -> str:
     """Traces of memory that nobody has written; buffers may have infinities and equal rows."""
-    if share := np.isnan(x).mean() if x.size else 0.0:
-        return f"{share:.2g} of the entries are NaN"
-    sizes = np.abs(x)
-    least, most = sizes.min(initial=np.inf, where=sizes > 0), sizes.max(initial=0.0)
-    if is_buffer or np.isinf(most):
-        return "" if is_buffer else "entries are infinite"
-    if least < np.finfo(np.float32).tiny * max(1.0, most):
+    wrong = np.isnan(x) if is_buffer else ~np.isfinite(x)
+    if wrong.any():
+        return f"{100 * wrong.mean():.3g} % of the entries are NaN or infinite"
+    sizes, rows = np.abs(x), x.reshape(len(x), -1)[:, :_ROW]
+    least, most = sizes.min(initial=np.inf, where=sizes > 0), sizes.max()
+    if not is_buffer and least < np.finfo(np.float32).tiny * max(1.0, most):
         return f"entries from {least:.2g} to {most:.2g}"
-    if x.ndim < 2 or x[0].size < _ROW:
+    if is_buffer or rows.shape[1] < _ROW:
         return ""
-    # Rows that are the same have the same product with a random vector; identities have zeros.
-    rows = x.reshape(len(x), -1)
-    products = rows @ np.random.default_rng(0).standard_normal(rows.shape[1])
-    products = products[(np.ptp(rows, axis=1) > 0) & rows.all(axis=1)]
-    repeated = len(products) - len(np.unique(products))
-    return f"{repeated} rows are repeated" if 0 < repeated < len(products) - 1 else ""
-
-
-def _law(x: np.ndarray, scores: dict[str, float], tolerance: float) -> str:
-    """The law that is not refused; "few" where normal and uniform ones are not."""
-    if x.ndim == 2 and min(x.shape) > 1:
-        some = (x if x.shape[0] <= x.shape[1] else x.T)[:64]
-        gram = some @ some.T / (some**2).sum(axis=1).mean()
-        if np.abs(gram - np.eye(len(gram))).max() < tolerance:
-            return "orthogonal"
-    laws = [law for law, z in scores.items() if abs(z) < _FAR]
-    is_few = not scores or {"uniform", "normal"} <= {*laws}
-    return "few" if is_few else [*laws, "other"][0]
+    # Identities have zeros.
+    rows = rows[(np.ptp(rows, axis=1) > 0) & rows.all(axis=1)]
+    repeated = len(rows) - len(np.unique(rows, axis=0))
+    return f"{repeated} rows are repeated" if 0 < repeated < len(rows) - 1 else ""
 
 
 def tensors_of(model: Any) -> list[AuditedTensor]:
     """All of a model, or an error that says which of its weights are not there or no numbers."""
     import torch
 
+    def refuse(is_so: Any, wanted: str, got: str) -> None:
+        if is_so:
+            raise ValueError(f"model must {wanted}, got {got}")
+
     if not validation.is_torch_module(model) or isinstance(model, type):
         raise TypeError(f"model must be a torch.nn.Module, got {validation.excerpt(model)}")
     for name, module in model.named_modules():
         of = f"{name or 'model'}, a {type(module).__name__}"
-        if isinstance(module, torch.jit.ScriptModule):
-            raise ValueError(f"model must be the module before torch.jit, got {of}")
-        if ".quantized." in f"{type(module).__module__}.":
-            raise ValueError(f"model must not be quantised, got {of}")
+        refuse(isinstance(module, torch.jit.ScriptModule), "be the module before torch.jit", of)
+        refuse(".quantized." in f"{type(module).__module__}.", "not be quantised", of)
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if torch.nn.parameter.is_lazy(tensor):
-            raise ValueError(f"model must have its shapes, got {name} before a first forward pass")
-        if tensor.is_meta:
-            raise ValueError(f"model must have its weights, got {name} on the meta device")
+        is_lazy = torch.nn.parameter.is_lazy(tensor)
+        refuse(is_lazy, "have its shapes", f"{name} before a first forward pass")
+        refuse(tensor.is_meta, "have its weights", f"{name} on the meta device")
         is_whole = not (tensor.is_floating_point() or tensor.is_complex())
-        if tensor.is_quantized or (isinstance(tensor, torch.nn.Parameter) and is_whole):
-            raise ValueError(f"model must not be quantised, got {name} of {tensor.dtype}")
-    rows = [audited(place, tensor) for place, tensor in places(model)]
-    if not rows:
-        raise ValueError("model must have parameters, got none")
+        is_quantised = tensor.is_quantized or (isinstance(tensor, torch.nn.Parameter) and is_whole)
+        refuse(is_quantised, "not be quantised", f"{name} of {tensor.dtype}")
+    rows = [_audited(*each, torch.finfo(each[1].dtype)) for each in places(model)]
+    refuse(not rows, "have parameters", "none")
     return rows
 
 
 def score(deviation: float, target: float, freedom: float, rounding: float) -> float:
     """z of a measured deviation, by Wilson and Hilferty's root of χ² of so many degrees."""
-    if target == 0:
-        return 0.0 if deviation == 0 else np.inf
-    if np.isinf(freedom):
-        return 0.0 if np.isclose(deviation, target, rtol=max(rounding, 1e-6)) else np.inf
+    if target == 0 or np.isinf(freedom):
+        is_equal = np.isclose(deviation, target, rtol=max(rounding, 1e-6), atol=0)
+        return 0.0 if is_equal else np.inf
     spread = 2 / (9 * freedom)
     return float(((deviation / target) ** (2 / 3) - (1 - spread)) / spread**0.5)
 
 
 def probability(z: float, tests: int) -> float:
     """Probability that the largest of so many |z| exceeds one."""
-    from scipy.special import ndtr
-
     return float(-np.expm1(tests * np.log1p(-min(2 * ndtr(-z), 1 - 1e-16))))
 
 
-def law_scores(n: int, largest: float, kurtosis: float) -> dict[str, float]:
-    """z of n entries under the laws, by the largest over the deviation and the kurtosis.
+def law_scores(x: np.ndarray, kurtosis: float, tolerance: float) -> dict[str, float]:
+    """z of entries under the laws that they may have, by their kurtosis.
 
-    Under a normal law the largest may be too small; laws that are cut have a kurtosis between. To
-    order 1/√n the kurtosis of normal entries to the power −2 has no skewness.
+    To order 1/√n the kurtosis of normal entries to the power −2 has no skewness.
     """
-    from scipy.special import ndtr, ndtri_exp
-
-    if n < _FEW:
-        return {}
-
-    def of_kurtosis(expected: float, variance: float) -> float:
-        return float((1 - (expected / kurtosis) ** 2) * expected / 2 / (variance / n) ** 0.5)
-
-    cut = float(ndtri_exp(n * np.log1p(-2 * ndtr(-largest)))) if largest < 8 else 0.0
-    uniform = (3 / largest**2 - 1) / (0.8 / n) ** 0.5
+    if x.ndim == 2 and min(x.shape) > 1:
+        some = (x if x.shape[0] <= x.shape[1] else x.T)[:64]
+        gram = some @ some.T / (some**2).sum(axis=1).mean()
+        if np.abs(gram - np.eye(len(gram))).max() < tolerance:
+            return {"orthogonal": 0.0}
+    cut = float(np.clip(kurtosis, _CUT, _NORMAL[0])), _NORMAL[1]
     return {
-        "uniform": max(uniform, of_kurtosis(*_UNIFORM), key=abs),
-        "normal": max(min(cut, 0.0), of_kurtosis(*_NORMAL), key=abs),
-        "truncated normal": of_kurtosis(float(np.clip(kurtosis, _CUT, _NORMAL[0])), _NORMAL[1]),
+        law: (1 - (expected / kurtosis) ** 2) * expected / 2 / (variance / x.size) ** 0.5
+        for law, (expected, variance) in zip(LAWS, (_UNIFORM, _NORMAL, cut), strict=True)
+        if x.size >= _FEW
     }

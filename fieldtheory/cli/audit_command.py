@@ -43,13 +43,11 @@ def audit(
 
     is_built = validation.is_torch_module(built) and not isinstance(built, type)
     result = audits.audit(built() if callable(built) and not is_built else built, intent=meant)
+    rows, ends = result.rows(), (math.inf, -math.inf)
     if format == "table":
         echo(result)
     else:
-        ends = math.inf, -math.inf
-        rows = [
-            {n: None if v != v or v in ends else v for n, v in r.items()} for r in result.rows()
-        ]
+        rows = [{n: None if v != v or v in ends else v for n, v in r.items()} for r in rows]
         print_rows(rows, format, "")
     if not result.ok:
         raise typer.Exit(1)

@@ -125,5 +125,5 @@ def tints(colour: str, number: int) -> list[tuple[float, ...]]:
     from matplotlib.colors import to_rgb
 
     base = np.array(to_rgb(colour))
-    steps = np.linspace(-0.45, 0.55, number) if number > 1 else np.zeros(1)
+    steps = np.linspace(-0.45, 0.55, number) if number > 1 else np.zeros(number)
     return [tuple(base * (1 + t) if t < 0 else base + (1 - base) * t) for t in steps]

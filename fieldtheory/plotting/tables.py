@@ -124,7 +124,8 @@ def _table(columns: dict[str, Sequence[str]], texts: set[str], title: str) -> Ta
     table = Table(title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
     for name, cells in columns.items():
         broken = name in texts and any(" " in cell for cell in cells)
-        table.add_column(name, justify="left" if name in texts else "right", no_wrap=not broken)
+        justify: Any = "left" if name in texts else "right"
+        table.add_column(name, justify=justify, no_wrap=not broken, overflow="fold")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table

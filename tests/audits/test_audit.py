@@ -64,8 +64,14 @@ LAWS = [
     ("other", lambda: _drawn(nn.init.normal_) ** 3),
     ("other", lambda: _drawn(nn.init.normal_).sign()),
     ("other", lambda: _drawn(lambda w: nn.init.sparse_(w, 0.9))),
-    ("not initialised: entries are infinite", lambda: torch.full((4, 4), torch.inf)),
-    ("not initialised: 0.5 of the entries are NaN", lambda: torch.tensor([torch.nan, 1.0])),
+    (
+        "not initialised: 100 % of the entries are NaN or infinite",
+        lambda: torch.full((4, 4), torch.inf),
+    ),
+    (
+        "not initialised: 50 % of the entries are NaN or infinite",
+        lambda: torch.tensor([torch.nan, 1.0]),
+    ),
     ("not initialised: entries from 1e-41 to 1", lambda: torch.tensor([1e-41, 1.0])),
     (
         "not initialised: 3 rows are repeated",

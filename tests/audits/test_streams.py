@@ -39,6 +39,8 @@ class Stack(nn.Module):
     def __init__(self, end):
         super().__init__()
         self.layers, self.end = nn.Sequential(*(Residual(64, 64) for _ in range(3))), end
+        # Numbers that are not those of modules.
+        self.scales = nn.ParameterList(torch.ones(2) for _ in range(4))
 
     def forward(self, x):
         return self.end(self.layers(x))
@@ -179,8 +181,77 @@ def test_branches_are_recognised_by_their_forward_pass(build, text):
     assert [block.branch for block in audit.blocks] == [text] * 2 and audit.ok
     for block in audit.blocks:
         assert (block.predicted is None) == (text is None)
+        assert (block.G_Rz is None) == (block.branch_scale is None) == (text is not None)
         if text:
             assert abs(block.z) < 4 and 0 < block.spread < 0.3 * block.predicted
+
+
+class Opposing(nn.Module):
+    """R(z) of two inner layers and of a part that opposes z."""
+
+    def __init__(self, width):
+        super().__init__()
+        linear = (nn.Linear(width, width) for _ in range(3))
+        self.layers = nn.Sequential(next(linear), nn.Tanh(), next(linear), nn.Tanh(), next(linear))
+
+    def forward(self, z):
+        return self.layers(z) - z / 2
+
+
+@torch.no_grad()
+def test_blocks_that_are_not_recognised_have_the_numbers_of_measure_block():
+    torch.manual_seed(3)
+    model = nn.Sequential(*(Branched(Opposing(64), nn.Identity()) for _ in range(3)))
+    z = torch.randn(20, 64)
+    blocks = ft.audit(model, inputs=z).blocks
+    for block, layer in zip(blocks, model, strict=True):
+        signal, z = z.double().numpy(), layer(z)
+        R = z.double().numpy() - signal
+        zz, RR, Rz = np.mean(signal**2), np.mean(R**2), np.mean(R * signal)
+        assert block.branch is None and block.G_Rz == pytest.approx(Rz, rel=1e-6)
+        assert block.share * block.behind == pytest.approx(RR, rel=1e-6)
+        # PDLT-B (B.45) of γ² = 1/2.
+        root = (2 * Rz**2 + 2 * zz * RR) ** 0.5
+        assert block.branch_scale == pytest.approx((root - 2**0.5 * Rz) / 2 / RR, rel=1e-6)
+    samples = 40
+    m = ft.measure_block(lambda width, rng: Opposing(width), width=64, samples=samples)
+    for name, value in (("G_Rz", blocks[0].G_Rz), ("branch_scale", blocks[0].branch_scale)):
+        # That of one draw.
+        spread = getattr(m, f"{name}_error") * samples**0.5
+        assert abs(value - getattr(m, name)) < 3 * spread < 0.5 * abs(value)
+
+
+def test_a_branch_of_zero_has_no_scale():
+    model = nn.Sequential(*(Branched(nn.Linear(8, 8, bias=False), nn.Tanh()) for _ in range(2)))
+    for layer in model:
+        nn.init.zeros_(layer.branch.weight)
+    for block in ft.audit(model, inputs=torch.randn(2, 8)).blocks:
+        assert (block.branch, block.G_Rz, block.branch_scale) == (None, 0.0, None)
+
+
+class Mixture(nn.Module):
+    """A mean of experts, of which there are more than layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList(Gated(16, 24) for _ in range(5))
+
+    def forward(self, x):
+        return sum(expert(x) for expert in self.experts) / len(self.experts)
+
+
+def test_layers_of_experts_are_the_blocks():
+    torch.manual_seed(0)
+    model = Stack(lambda y: y)
+    model.layers = nn.Sequential(*(Branched(Mixture(), nn.RMSNorm(16)) for _ in range(3)))
+    audit = ft.audit(model, inputs=torch.randn(3, 16))
+    assert [block.name for block in audit.blocks] == ["0", "1", "2"]
+    assert all(block.share > 0 and block.branch_scale > 0 for block in audit.blocks)
+    place = {row.place.name: row.place for row in audit.tensors}[
+        "layers.1.branch.experts.3.w1.weight"
+    ]
+    role = "layers.*.branch.experts.3.w1.weight"
+    assert (place.role, place.layer, place.depth) == (role, 2, 3)
 
 
 @pytest.mark.parametrize(("build", "text"), BRANCHES[:5:4])
