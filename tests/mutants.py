@@ -32,7 +32,16 @@ ROOMS = "averages", "numerics", "precision", "theory", "scaling"
 SEED, COUNT = 52, 400
 # Seconds of tests for a mutant, and how many times as long they may take, beside the start.
 BUDGET, SLOWER, START = 30.0, 4.0, 30.0
-COPIED = "fieldtheory", "tests", "benchmarks", "docs", "derivations", "tools", "setup.cfg", "pyproject.toml"
+COPIED = (
+    "fieldtheory",
+    "tests",
+    "benchmarks",
+    "docs",
+    "derivations",
+    "tools",
+    "setup.cfg",
+    "pyproject.toml",
+)
 # With the slow cases, of which the budget takes the quickest.
 PYTEST = sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""
 # Ends of the names of operators that are left out.
@@ -166,12 +175,11 @@ def run_tests(copy, tests, limit=None):
         )
     except subprocess.TimeoutExpired:
         return ["limit"]
-    lines = done.stdout.splitlines()
-    failed = [
-        line.split(" ", 1)[1].split(" - ")[0]
-        for line in lines
-        if line.startswith(("FAILED ", "ERROR "))
-    ]
+    failed = []
+    for line in done.stdout.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            named = [test for test in tests if line.partition(" ")[2].startswith(test)]
+            failed += [max(named, key=len)] if named else []
     # Nothing is run where the package cannot be imported.
     return failed or ["import"] if done.returncode else []
 
