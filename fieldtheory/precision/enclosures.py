@@ -233,7 +233,7 @@ def _mehler(f: tuple[Any, ...], g: tuple[Any, ...], c: Any, first: int) -> Any:
             power *= r
             left = (remainders[0].abs_upper() * remainders[1].abs_upper()).sqrt()
             remainder = (power.abs_upper() * left).upper()
-            if n >= first and remainder <= least * total.abs_lower():
+            if remainder <= least * total.abs_lower():
                 return total + _ball(remainder)
     raise PrecisionError(
         f"Mehler's series of {f[0]} needs more than {_ORDERS[-1]} terms at the variances "

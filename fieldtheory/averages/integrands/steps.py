@@ -116,8 +116,6 @@ def _without_rounding(singular: sp.Expr) -> list[sp.Expr]:
 
 
 def _is_rounding(number: sp.Expr) -> bool:
-    if number.is_Rational and number.q < _LARGE:
-        return number == 0
     value = number.evalf(15, maxn=100)
     return bool(value.is_number and abs(value) < _ROUNDED)
 

@@ -47,7 +47,7 @@ class NestedPanels:
         The first so many of the four are computed.
     """
 
-    def __init__(self, first: Function, second: Function, rtol: float, kinds: int = 4) -> None:
+    def __init__(self, first: Function, second: Function, rtol: float, kinds: int) -> None:
         self.first, self.second, self.kinds = first, second, kinds
         self.rtol = max(rtol, _FINEST)
 

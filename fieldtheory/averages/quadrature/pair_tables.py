@@ -193,7 +193,7 @@ class PairTables:
         averages = self._averages(P, E, kappa)
         P = P[:, None]
         if len(self.function.jumping):
-            nested = NestedPanels(self.function, self.function, self.error)
+            nested = NestedPanels(self.function, self.function, self.error, 2)
             a, b = (((1 + s * kappa) ** 2 * P + E) / 2 for s in (1, -1))
             root = np.sqrt(a * b)
             gap = P * E / (root * (root + ((1 - kappa**2) * P - E) / 2))

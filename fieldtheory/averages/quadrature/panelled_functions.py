@@ -172,7 +172,9 @@ class Function:
         allowed = self._allowed * top + _PANELS.tiny
         allowed += np.stack([noise, 2 * noise * np.abs(values).max(axis=1)])
         last = np.abs(terms[..., -2:]).max(axis=2)
-        (inner,) = np.nonzero((last > allowed).any(axis=0) & (low * high == 0))
+        # Polynomials that stand for φ itself have no more degrees there.
+        at_zero = (low * high == 0) & (self._allowed == _PANELS.resolved)
+        (inner,) = np.nonzero((last > allowed).any(axis=0) & at_zero)
         powers = self.value(middle[inner, None] + half[inner, None] * _ZERO_NODES)
         missed = np.abs(np.stack([powers, powers**2]) @ _ZERO_FIT.T).max(axis=2)
         last[:, inner] = np.where(

@@ -120,7 +120,7 @@ def _nested(
         weights = (weights * weight[:, None]).ravel()
         new = np.concatenate([np.repeat(z, points.shape[1], axis=1), points.reshape(1, -1)], axis=0)
         kept = np.nonzero((weights > 0) & ((new**2).sum(axis=0) <= _END**2))[0]
-        step = _TOGETHER if len(new) == L.shape[1] else max(1, _TOGETHER // 256)
+        step = _TOGETHER if len(new) == L.shape[1] else _TOGETHER // 256
         for start in range(0, len(kept), step):
             some = kept[start : start + step]
             expand(new[:, some], weights[some])

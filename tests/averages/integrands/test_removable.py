@@ -73,6 +73,13 @@ def test_precise_rules():
         assert mpmath.almosteq(found.covariance(K[0][0], K[1][1], K[0][1]), expected, 1e-14)
 
 
+def test_variables_that_are_no_product():
+    x, y = sp.symbols("x y", real=True)
+    places = np.array([1e-30, 0.0, 0.1])
+    found = vectorised([x, y], sp.sin(x * y) / x)(places, np.full(3, 0.5))
+    np.testing.assert_allclose(found, 0.5 * np.sinc(places / 2 / np.pi), rtol=1e-13)
+
+
 def test_a_pole_stays_a_pole():
     h = sp.Symbol("h")
     assert has_quotient(sp.cos(h) / h, h)

@@ -161,6 +161,9 @@ def test_sift():
     assert sp.expand(sift((3 + 2 * x) * DiracDelta(x, 1), (x,)) - expected) == 0
     assert sift(sp.erf(x), (x,)) == sp.erf(x)
     assert sift(x * DiracDelta(p), (x,)) == x * DiracDelta(p)
+    # At 40 digits of a root of the factor.
+    root = sp.Rational(str(sp.sqrt(2).evalf(40)))
+    assert sift((x**2 - 2) * DiracDelta(x - root), (x,)) == 0
 
 
 @pytest.mark.slow

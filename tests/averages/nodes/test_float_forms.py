@@ -12,7 +12,8 @@ from mpmath import mpf
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.nodes.float_forms import NUMPY, stable
+from fieldtheory.averages.nodes.float_forms import NUMPY, holds_for_parallel, stable
+from fieldtheory.averages.nodes.rounding import Guarded, relative
 from tests.tables import crossed
 
 x, y = sp.symbols("x y", real=True)
@@ -53,11 +54,29 @@ def test_small_differences_are_named():
     form = stable(sp.sqrt(4 * a * b - 4 * c**2 + 2 * a + 1), K)
     assert form.has(sp.Function("determinant"))
     assert form.replace(sp.Function("determinant"), lambda *K: 0).free_symbols == {a}
+    root = sp.sqrt(a * b - c**2)
+    assert stable(sp.atan2(c, root) / 2 + sp.pi / 4, K).has(sp.Function("angle_from_opposite"))
     form = stable(sp.exp(-a / 2 - b / 2 + c) / 2 - sp.exp(-a / 2 - b / 2 - c) / 2, K)
     assert form.func == sp.Mul and form.has(sp.Function("exponential_difference"))
     assert stable(1 - sp.exp(-2 * a), sp.ImmutableMatrix([[a]])).has(
         sp.Function("exponential_difference")
     )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_squares_of_sums_and_differences(sign):
+    value = sp.exp(-2 * a) + 2 * sign * sp.exp(-a) + 1
+    form = stable(value, sp.ImmutableMatrix([[a]]))
+    assert form.has(sp.Function("exponential_difference")) == (sign < 0)
+    form = form.replace(sp.Function("exponential_difference"), PLAIN["exponential_difference"])
+    assert sp.N((form - value).subs(a, sp.Rational(1, 3)), 30) == pytest.approx(0, abs=1e-25)
+
+
+def test_limits_for_parallel_variables():
+    """The second form is 0/0 for equal variances alone."""
+    assert holds_for_parallel(a * b, [a, b, c], lambda p, q, r: p * q)
+    form = sp.erf((a - c) / sp.sqrt(a * b - c**2))
+    assert not holds_for_parallel(form, [a, b, c], sp.lambdify([a, b, c], form, "scipy"))
 
 
 def test_equal_entries_are_left_alone():
@@ -86,6 +105,18 @@ def test_exponential_difference(u, gap, sign):
 
 def test_variance_of_a_difference():
     assert NUMPY["difference_variance"](1.0, 1.0 + 2**-52, 1.0) == 2**-52
+
+
+def test_powers_have_the_sign_of_their_base():
+    assert relative(1 + sp.erfc(c) ** 3) < np.inf
+    assert relative(1 + (1 - 2 * a) ** 3) == np.inf
+
+
+def test_products_with_a_factor_that_cancels():
+    """A factor in front makes the error of the other one as much larger."""
+    form = (sp.cosh(a) - 1) / a**2
+    guarded = Guarded((form,), (a,), sp.lambdify, lambda K: [np.full(np.shape(K), 0.5)])
+    assert guarded(np.array([1e-9, 1.0]))[0].tolist() == [0.5, pytest.approx(np.cosh(1.0) - 1)]
 
 
 def test_every_function_has_numpy_code():

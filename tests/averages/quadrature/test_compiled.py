@@ -26,3 +26,8 @@ def test_tails_of_steps(F):
         precise = sp.lambdify([x], F, "mpmath")
         expected = [float(precise(mpmath.mpf(place))) for place in places]
     np.testing.assert_allclose(vectorised([x], F)(places), expected, rtol=1e-13)
+
+
+def test_a_sum_that_is_zero():
+    function = vectorised([x], sp.sqrt(x**2 + 2 * x + 1) - x - 1)
+    np.testing.assert_allclose(function(np.array([1e-9, 0.3])), 0, atol=1e-15)

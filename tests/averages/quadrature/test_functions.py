@@ -32,6 +32,7 @@ def test_panels_are_few():
     """Kinks cost nothing but an edge, polynomials one panel."""
     assert len(RELU.edges(1e3)) == 3
     assert len(Function(lambda h: h**3).edges(1e3)) == 3
+    assert len(Function(lambda h: h**12).edges(1.0)) == 3
     assert len(Function(np.tanh).edges(1e4)) < 20
 
 
@@ -58,6 +59,16 @@ def test_slope():
     h = np.linspace(-5, 5, 7)
     np.testing.assert_allclose(Function(np.tanh).slope(h), 1 / np.cosh(h) ** 2, atol=1e-12)
     np.testing.assert_array_equal(RELU.reflected.slope(h), -1.0 * (h < 0))
+    places = np.linspace(-0.2, 0.2, 41)
+    waves = Function(lambda h: np.sin(60 * h))
+    np.testing.assert_allclose(waves.slope(places), 60 * np.cos(60 * places), atol=1e-9)
+    np.testing.assert_allclose(waves.interpolated(1.0)(places), np.sin(60 * places), atol=1e-13)
+
+
+def test_large_powers():
+    """⟨h⁴⁰⟩ = 39!!, most of which is five to eight deviations away."""
+    exact = np.prod(np.arange(1.0, 40, 2))
+    assert integrated(Function(lambda h: h**20), 1.0, 2)[0][-1] == pytest.approx(exact, rel=1e-13)
 
 
 def test_constants():

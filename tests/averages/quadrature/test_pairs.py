@@ -68,20 +68,29 @@ def test_closed_forms(function, exact, variances):
 )
 def test_both_algorithms_agree(functions, c):
     """Mehler's series and nested panels where both converge, connected averages too."""
-    a, b, correlation = np.array([0.8, 1.0]), np.array([1.1, 1.0]), np.array([c, c])
+    a, b, correlation = np.array([0.8, 1.0, 1.2]), np.array([1.1, 1.0, 0.7]), np.full(3, c)
     sign, sides = np.sign(c), zip(functions, (a, b), strict=True)
     means = [Coefficients(f, 0)(K)[0][:, 0] for f, K in sides]
     second = functions[1] if sign > 0 else functions[1].reflected
-    nested = NestedPanels(functions[0], second, 1e-12)
+    nested = NestedPanels(functions[0], second, 1e-12, 2)
     for connected in (False, True):
         series = Series(*functions, SETTINGS.series_orders[-1])(
-            np.append(a, b), np.arange(2), np.arange(2, 4), correlation, connected
+            np.append(a, b), np.arange(3), np.arange(3, 6), correlation, connected
         )
-        values, errors, _ = nested(a, b, np.full(2, 1 - abs(c)), np.array(means) * connected)
+        values, errors, _ = nested(a, b, np.full(3, 1 - abs(c)), np.array(means) * connected)
         allowed = 1e-12 * series[2]
         np.testing.assert_array_less(np.abs(series[0][0] - values[0]), allowed[0])
         np.testing.assert_array_less(np.abs(series[0][1] - sign * values[1]), allowed[1])
         np.testing.assert_array_less(errors[0], allowed[0])
+
+
+def test_errors_of_a_series_are_in_units_of_the_functions():
+    place, scale = np.zeros(1, dtype=int), 2.0**60
+    errors, of_large = (
+        Series(function, function, 32)(np.ones(1), place, place, np.array([0.9]), False, 2)[1]
+        for function in (TANH, Function(lambda h: scale * np.tanh(h)))
+    )
+    np.testing.assert_allclose(of_large, errors * scale**2, rtol=1e-9)
 
 
 @pytest.mark.parametrize("function", [TANH, CLIP, STEP, Function(lambda h: 1 / (1 + h**2))])
