@@ -379,7 +379,7 @@ def test_variables_that_are_not_signals_show_their_covariance():
 
 def test_saddle_point_of_a_pair_is_starred_once():
     text = derivation(1, 2).latex("saddle_point", layers="explicit")
-    assert "C^{(1)}_{1 2, *} &=" in text
+    assert "C^{(1)}_{1 2, *} &=" in text and r"\phi(h^{(0)}_{1}) \phi(h^{(0)}_{2})" in text
     assert text.count(r"\tilde{C}") == 1
     assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
     assert "_*" not in text
@@ -388,6 +388,8 @@ def test_saddle_point_of_a_pair_is_starred_once():
 def test_kernels_have_the_indices_of_pairs():
     for inputs, left in ((1, "&K^{(l)} ="), (2, r"&K^{(l)}_{\alpha \beta} =")):
         assert left in derivation(1, inputs).latex("kernels")
+    constraints = r"= - N \sum_{\alpha \leq \beta} \left(\nu_{0} C^{(0)}_{\alpha \beta} \tilde{C}"
+    assert constraints in derivation(1, 2).latex("action").replace("&", "")
 
 
 @pytest.mark.parametrize("depth, written_out", [(3, True), (4, False)])
