@@ -35,6 +35,20 @@ def test_covariances_of_two_inputs_are_integrals_over_angles(name, case):
         assert abs(found[k, 1, l, 1] - exact) < 1e-12 * means.prod()
 
 
+def test_inputs_of_very_different_norms_scale():
+    """Without biases ⟨φφ⟩ is of degree one in each signal."""
+    small, none = 1e-8, {"bias_variance": 0.0, "readout_bias_variance": 0.0}
+    one, other = (
+        piecewise_linear.correlators(signals, piecewise_linear.Lines(signals))
+        for signals in (
+            signals_of("relu", TWO * np.outer(scale, scale), **none)
+            for scale in ([1.0, 1.0], [1.0, small])
+        )
+    )
+    powers = np.array([1.0, small, small**2])
+    np.testing.assert_allclose(other / powers[:, None, None] / powers, one, rtol=1e-9)
+
+
 def test_second_derivatives_by_euler_and_by_differences():
     relu = Function(lambda h: np.maximum(h, 0.0), lambda h: 1.0 * (h > 0), (0.0,))
     a, b, t = np.array([[0.5, 1.3], [0.8, 2.0], [0.2, -0.9]])
