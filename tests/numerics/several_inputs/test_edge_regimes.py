@@ -96,6 +96,13 @@ CASES = {
         )
         for y in (0.75, 1.2)
     },
+    "opposite and even": case(
+        network("max(0,abs(h)-0.3)", 0.0, 2),
+        two(0.4, 0.4, -1.0),
+        0.4,
+        [0, 0],
+        **natural(1e-9, "G11", "mean_shift"),
+    ),
     **{
         f"nearly parallel {name} {c} {bias}": case(
             network(name, 0.7, 2, bias_variance=bias, readout_bias_variance=bias),
