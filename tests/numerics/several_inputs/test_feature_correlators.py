@@ -1,10 +1,13 @@
 """Correlators of several inputs whose φ or layers once needed a rule of their own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from tests.numerics.pair_examples import TWO, network
+from fieldtheory.numerics.several_inputs import feature_correlators
+from tests.numerics.pair_examples import THREE, TWO, network
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,18 @@ def test_inputs_on_a_ray_scale(name):
     one = ft.solve(net, np.array([[1.0]]))
     factors = np.array([1.0, 2.0, 4.0])
     np.testing.assert_allclose(s.G11, one.G11 * np.outer(factors, factors), rtol=1e-12)
+
+
+def test_what_misses_most_is_computed_first(monkeypatch):
+    """Of two correlators of three signals, where only one may be computed on panels."""
+    settings = replace(feature_correlators.SETTINGS, three_signals_count=1)
+    monkeypatch.setattr(feature_correlators, "SETTINGS", settings)
+    signals = ft.solve(network("hard_tanh", 0.9, 2), THREE).pair_theory.signals
+    values, left_out = np.zeros((2, 3, 6, 3, 6))
+    # φ_1² in the first layer with φ_2² and with φ_2φ_3 in the second.
+    left_out[0, 0, 1, [3, 4]] = -0.2, 0.1
+    found = feature_correlators._refined(
+        signals, feature_correlators.Truncated(9, values, left_out)
+    )
+    assert found.values[0, 0, 1, 3] != 0 == found.left_out[0, 0, 1, 3]
+    assert found.values[0, 0, 1, 4] == 0 and found.left_out[0, 0, 1, 4] == 0.1
