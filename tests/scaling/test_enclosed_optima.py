@@ -77,6 +77,15 @@ def test_coarse_rules_and_wide_ends_are_widened():
         assert all(wide.contains(time) for time in times)
 
 
+def test_the_error_of_a_rule_is_that_of_the_theorem():
+    """Of a constant 1/F the rule is exact and the bound B = 1/F, on panels of any width."""
+    net = ft.ResidualNetwork(depth=6, weight_variance=0.0, bias_variance=0.25)
+    ellipse = 2 + mpmath.sqrt(3)
+    bound = mpmath.mpf(0.2) / 2 / 0.25 * 64 / (15 * ellipse**2 * (1 - ellipse**-2))
+    time = enclosed_optima._time(net, arb(0.05), arb(0.25), 0)
+    assert mpmath.mpf(time.rad()) == pytest.approx(bound, rel=1e-3)
+
+
 def test_signs_are_proven_inside_the_interval():
     places = []
 
@@ -107,6 +116,7 @@ def test_float64_lies_in_the_interval(name, skip):
         ({"digits": 20, "proven": True, "method": "saturation"}, "method='saturation'"),
         ({"digits": 20, "proven": True, "method": "deep_limit", "order": 2}, "order=2"),
         ({"digits": 20, "proven": True, "K0": [0.05, 0.1]}, "one variance K0 > 0"),
+        ({"digits": 20, "proven": True, "K0": 0.0}, "one variance K0 > 0"),
     ],
 )
 def test_what_is_not_proven(arguments, words):

@@ -13,7 +13,9 @@ from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.scaling import few_pairs, mean_scaling, optimum, responses
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
+from fieldtheory.scaling import exact, few_pairs, mean_scaling, optimum, responses
 from tests.tables import slow
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -320,6 +322,45 @@ def test_optimum_is_that_of_mpmath():
     with mpmath.workdps(40):
         root = mpmath.findroot(lambda s: mpmath.diff(log_response, s), best**2)
         assert best == pytest.approx(float(mpmath.sqrt(root)), rel=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["erf", "sin"])
+def test_slopes_are_those_of_the_heights(activation):
+    """Of a variance, and of a covariance, of two networks at once."""
+    networks = [
+        ft.ResidualNetwork(depth=d, activation=activation, weight_variance=w, skip_scale=0.9)
+        for d, w in ((3, 1.7), (2, 0.6))
+    ]
+    stack = responses.stacked(networks, pair_functions(network_functions(networks[0])))
+    s, d = np.array([0.3, 0.5]), 1e-4
+    for r in (0.4, 0.2):
+        fields = (*np.full((2, 2), 0.4), np.full(2, r))
+        less, more = stack.height(np.stack([s - d, s + d]), *fields)
+        np.testing.assert_allclose(stack.slope(s, *fields), (more - less) / (2 * d), rtol=1e-6)
+
+
+def test_maxima_that_polynomials_do_not_resolve_are_bracketed():
+    class Cusps:
+        """Heights −|ln s/m|^(3/2)."""
+
+        def __init__(self, middle):
+            self.middle = middle
+
+        def of(self, index):
+            return Cusps(self.middle[index])
+
+        def height(self, s, p):
+            return -(np.abs(np.log(s / self.middle)) ** 1.5)
+
+        def slope(self, s, p):
+            distance = np.log(s / self.middle)
+            return -1.5 * np.sign(distance) * np.abs(distance) ** 0.5 / s
+
+    middle = np.array([0.3, 1.1])
+    grid = np.repeat(np.geomspace(0.01, 20.0, 26)[:, None], 2, axis=1)
+    cusps = Cusps(middle)
+    found = exact.maxima(cusps, grid, cusps.height(grid, middle), False, middle)
+    np.testing.assert_allclose(found, middle, rtol=1e-12)
 
 
 def test_a_scaling_of_zero_warns_at_the_line_of_the_user():

@@ -59,7 +59,8 @@ CASES = {
     "gelu": ({"depth": 2, "inputs": 2, "activation": "gelu", "skip_scale": "symbol"}, "explicit"),
     "tanh": ({"depth": 40, "activation": "tanh", "skip_scale": sp.Rational(1, 2)}, "generic"),
 }
-
+# With a name of their own, each another.
+RADICANDS = {"two inputs": 1, "gelu": 3}
 
 COLUMN = {"width": 246, "misprints": False}
 PAPER = {"width": 246, "notation": "F25"}
@@ -150,6 +151,8 @@ def test_its_results_are_those_of_the_derivation(name):
     assert "<<" not in text and (r"\label{sec:explicit}" in text) == (layers == "explicit")
     labels = re.findall(r"\\label\{(.*?)\}", text)
     assert len(labels) == len(set(labels)) and {*re.findall(r"\\ref\{(.*?)\}", text)} <= {*labels}
+    radicands = re.findall(r"^(D\S*) &=", text, re.MULTILINE)
+    assert len(set(radicands)) == len(radicands) == RADICANDS.get(name, 0)
     for quantity in ("action", "saddle_point", "hessian", "propagator", "residual_response"):
         own = th.latex(quantity, numbered=True).split("\\begin{align}\n")[1]
         for line in re.split(r" \\label\{.*?\}(?: \\\\)?\n", own.split(r"\end{align}")[0]):

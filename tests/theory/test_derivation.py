@@ -46,6 +46,7 @@ def test_own_activation():
 
 def test_scales_of_all_layers_may_be_given():
     rho = sp.Symbol("rho", positive=True)
+    assert all(square.is_positive for square in sym._NAMED.values())
     th = ft.derive(2, branch_scale=rho, skip_scale=1)
     symbols = th.hessian.S21.free_symbols
     assert rho in symbols

@@ -72,6 +72,24 @@ def test_saddle_point(depth):
         assert sp.expand(formula - found[sym.kernel(l)]) == 0
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_action(apart):
+    """Its sums over layers at L = 2, the readout in the sum or apart."""
+    action = derivation(2).network_action
+    S = explicit(generic.action(sp.Integer(2), ft.ResidualNetwork, apart), 2)
+    S = S.xreplace({generic.Conjugate(l): sym.conjugate(l) for l in range(4)})
+    fields = list(zip(action.relative_widths, action.kernels, action.conjugates, strict=True))
+    (entropy,) = S.atoms(sp.log)
+    constraints = sp.Add(*[width * C * conjugate for width, C, conjugate in fields])
+    assert sp.expand(S - sym.WIDTH * (entropy - constraints)) == 0
+    observables = zip(action.observables, action.conjugates, strict=True)
+    difference = entropy.args[0].args[0].args[0] - sp.Add(
+        *[g * source for g, source in observables]
+    )
+    # Signals in a sum have its index in their names.
+    assert sp.expand(difference.replace(sym.phi, lambda signal: sp.Symbol("f"))) == 0
+
+
 @depths
 def test_kernel(depth):
     covariance = derivation(depth).network_action.covariance

@@ -10,12 +10,14 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.gram_action import gram_action
-from fieldtheory.theory.gram_formulas import TABLE, OneLayer
+from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
+from fieldtheory.theory.typesetting.latex import latex
 from tests.expanding import expand_averages
 from tests.oracles import gram_chain
 from tests.theory.test_action import at_zero
@@ -197,6 +199,30 @@ def test_what_is_printed_follows_from_the_propagator(of):
     masks = {e: sp.Dummy() for e in found.atoms(GaussianAverage, ConnectedCorrelator)}
     difference = found - (n.slope() ** 2 * 2 * X**2 + n.noise())
     assert sp.simplify(difference.xreplace(masks)) == 0
+
+
+@pytest.mark.parametrize("norm", [None, "rms"])
+def test_the_printed_action_has_the_printed_derivatives(norm):
+    """At L = 1, where the stream has two layers, and at its saddle point."""
+    n = OneLayer(network("tanh", norm), False)
+    (action,), S21 = TABLE["action"](n), {e.left: e.right for e in TABLE["S21"](n)}
+    branch, (start, out) = n.action.populations[1], n.ends
+    S = action.right.subs(sym.DEPTH, 1).doit()
+    units = {
+        (n, "C", 1): sym.HIDDEN_WIDTH,
+        (n, "X", 1): 2 * sym.WIDTH,
+        (start, "C", 0): sym.INPUT_WIDTH * sym.WIDTH,
+        (out, "C", 2): sym.WIDTH,
+    }
+    for (of, letter, layer), number in units.items():
+        field, conjugate = (of.field(f, layer) for f in (letter, rf"\tilde{{{letter}}}"))
+        assert S.diff(field) == -number * conjugate
+        entry = rf"S_{{21}}\bigl[{latex(field)}, {latex(field)}\bigr]"
+        assert S21.pop(entry) == -number / (2 if letter == "X" else 1)
+    C, conjugate = (n.field(f, 1) for f in ("C", r"\tilde{C}"))
+    S = S.replace(HiddenAverage, lambda F: GaussianAverage(F, branch.variables, branch.covariance))
+    slope = S.diff(conjugate).subs(conjugate, 0).doit()
+    assert vanishes(slope - sym.HIDDEN_WIDTH * (n.mean("C", 1) - C))
 
 
 def test_units_without_their_mean_are_one_fewer_in_the_expression():

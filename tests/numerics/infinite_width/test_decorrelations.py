@@ -43,6 +43,16 @@ def test_inputs_of_one_norm_at_an_angle(name, gap):
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-12 if name == "erf" else 0)
 
 
+@pytest.mark.parametrize("K_yy", [1.0, 1.03])
+def test_smooth_functions_keep_the_digits_of_small_gaps(K_yy):
+    """By as many Hermite coefficients as it takes, here more than 40."""
+    net = ft.ResidualNetwork(depth=2, activation="erf", skip_scale=0.0)
+    K_xy = np.sqrt(K_yy) * (1 - 1e-9)
+    exact = expected(net, CASES["erf"], mpf(1), mpf(K_yy), mpf(K_xy))
+    found = ft.solve(net, [[1.0, K_xy], [K_xy, K_yy]]).decorrelation[:, 0, 1]
+    np.testing.assert_allclose(found, exact, rtol=2e-13)
+
+
 @pytest.mark.parametrize("name", ["elu", "softsign", "hard_tanh", "tanh", "hardshrink"])
 def test_other_functions_and_norms(name):
     """To an absolute 1e-15 a layer: a difference of kernels."""

@@ -8,7 +8,8 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.several_inputs import pair_theory, sampled_paths
-from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources
+from fieldtheory.numerics.several_inputs.four_signals import WithinLayers
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources, sampled_within_layers
 from tests.numerics.pair_examples import THREE, network
 
 # Standard errors of eight replicates have tails of Student's distribution with seven degrees.
@@ -36,6 +37,14 @@ def few_points(monkeypatch):
 def test_they_are_exact_within_their_errors(name):
     z = scores(name)
     assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
+
+
+def test_averages_within_layers_are_exact_within_their_errors():
+    signals = ft.solve(network("relu", 0.9, 2), THREE).pair_theory.signals
+    found, error = sampled_within_layers(signals)
+    own = WithinLayers.of(signals)
+    z = ((found - own.averages[:, own.which]) / error)[own.exact[:, own.which]]
+    assert 0.3 < np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
 
 
 def test_four_inputs_with_kinks_are_sampled_to_two_thousandths_by_few_points():

@@ -247,6 +247,9 @@ def test_what_is_printed_is_what_is_derived():
     assert r"\phi(x)" not in general and r"\phi(x)" in th.latex("diffusion")
     assert th._repr_latex_() == f"$${th.latex('diffusion')}$$"
     assert str(th) == "DiffusionDerivation(φ swish, ψ linear, independent parameters)"
+    moments = ft.derive(DiffusionNetwork(activation="erf")).latex("exact_moments")
+    rate = r"\frac{4}{\pi} \left(\sigma_{w}^{2} \langle q_{ij} \rangle + \sigma_{b}^{2}\right)"
+    assert rf"d \langle q_{{ij}} \rangle / dt &= {rate}" in moments
 
 
 def test_exact_moments_have_the_slope_of_the_network():

@@ -73,6 +73,8 @@ def test_the_explosion_time_is_the_integral_of_the_equation(values):
     stopped = any(abs(r.imag) < 1e-14 and sign * r.real > 0 for r in roots)
     if gamma == 0 or alpha == 0 or stopped:
         assert found == np.inf
+        exact = dict(zip((ALPHA, BETA, GAMMA), map(sp.nsimplify, numbers(values)), strict=True))
+        assert riccati().explosion_time.subs(exact) == sp.oo
         return
     with mpmath.workdps(30):
         expected = mpmath.quad(
