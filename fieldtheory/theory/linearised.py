@@ -197,9 +197,7 @@ def _ratio() -> sp.Expr:
     growth, end = sp.symbols("growth end", positive=True)
     kernel = linearised_kernel().subs(_growth(DEPTH), growth)
     (solution,) = sp.solve(kernel - end, growth)
-    gain = (sym.WEIGHT * SLOPE) ** 2
-    numerator, denominator = (sp.collect(part, gain) for part in sp.fraction(sp.factor(solution)))
-    return (numerator / denominator).subs(end, (RANGE / 2) ** 2)
+    return sp.factor(solution).subs(end, (RANGE / 2) ** 2)
 
 
 @lru_cache
