@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.several_inputs import (
-    feature_correlators,
-    pair_curvatures,
-    piecewise_linear,
-)
+from fieldtheory.numerics.several_inputs import feature_correlators, piecewise_linear
 from tests.numerics.pair_examples import TWO, network
 from tests.oracles.sectors import fourth_moment
 from tests.tables import crossed
@@ -48,16 +43,6 @@ def test_hermite_coefficients_give_the_same(name):
     series = feature_correlators._correlators_by_kernels(signals, pairs, 155).values
     found = piecewise_linear.correlators_by_kernels(signals, lines, pairs)
     np.testing.assert_allclose(found, series, rtol=0, atol=1e-9 * np.abs(series).max())
-
-
-def test_second_derivatives_by_differences_are_those_of_lines():
-    """Also of inputs of different norms."""
-    (psi,) = network_functions(network("leaky_relu", 0.9, 1)).functions
-    K = np.array([[0.3, 1.5], [2.0, 1.5], [0.4, -0.6]])
-    exact, found = (
-        f(psi, *K) for f in (pair_curvatures._of_lines, pair_curvatures._by_differences)
-    )
-    np.testing.assert_allclose(found, exact, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu"])
