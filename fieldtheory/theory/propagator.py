@@ -99,8 +99,6 @@ def forward_substitution(S21: sp.ImmutableMatrix) -> sp.ImmutableMatrix:
 
 def _growth(S21: sp.ImmutableMatrix, row: int) -> sp.Expr | None:
     """The factor from the sum of the row above to that of a row, None if rows are not multiples."""
-    if row < 2:
-        return None
     above = [S21[row - 1, k] for k in range(row - 1)]
     here = [S21[row, k] for k in range(row - 1)]
     if any(a == 0 != b for a, b in zip(above, here, strict=True)):

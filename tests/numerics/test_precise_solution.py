@@ -294,6 +294,7 @@ def test_precision_of_the_caller_is_kept():
         (0.5, {"digits": 30.0}, "digits must be an integer"),
         (0.5, {"digits": 30, "order": 2}, "order must be left out with digits, got 2"),
         (0.5, {"digits": 30, "rtol": 1e-9}, "rtol must be left out with digits, got 1e-09"),
+        (0.5, {"digits": 30, "rtol": 1e-14}, "rtol must be left out with digits, got 1e-14"),
         (0.0, {"digits": 30}, "K0 must have variances > 0 with digits, got 0"),
         ("half", {"digits": 30}, "K0 must have finite rational numbers with digits, got 'half'"),
         (np.inf, {"digits": 30}, "K0 must have finite rational numbers"),

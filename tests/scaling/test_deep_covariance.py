@@ -107,6 +107,9 @@ def test_scaled_optima_depend_on_depth_only_through_the_root():
         for L in (3, 300)
     )
     assert shallow == pytest.approx(deep, rel=1e-12)
+    units = ft.ResidualNetwork(depth=3, weight_variance=1.25e6, bias_variance=0.05e6)
+    found = scaling(units, PAIRS["equal"], method="deep_limit") * math.sqrt(3e6)
+    assert found == pytest.approx(shallow, rel=1e-9)
 
 
 def test_matrices_hold_variances_and_covariances():

@@ -10,6 +10,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
@@ -18,6 +19,7 @@ from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.typesetting.latex import latex
+from fieldtheory.theory.typesetting.layer_quantities import A
 from tests.expanding import expand_averages
 from tests.oracles import gram_chain
 from tests.theory.test_action import at_zero
@@ -219,6 +221,11 @@ def test_the_printed_action_has_the_printed_derivatives(norm):
         assert S.diff(field) == -number * conjugate
         entry = rf"S_{{21}}\bigl[{latex(field)}, {latex(field)}\bigr]"
         assert S21.pop(entry) == -number / (2 if letter == "X" else 1)
+    X, before = n.field("X", 1), n.at("m", "l", "L + 1").field("C", 0)
+    assert (
+        S21[rf"S_{{21}}\bigl[{latex(X)}, {latex(before)}\bigr]"]
+        == sym.WIDTH * A(generic.l, generic.m) ** 2
+    )
     C, conjugate = (n.field(f, 1) for f in ("C", r"\tilde{C}"))
     S = S.replace(HiddenAverage, lambda F: GaussianAverage(F, branch.variables, branch.covariance))
     slope = S.diff(conjugate).subs(conjugate, 0).doit()

@@ -51,7 +51,7 @@ def singular_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     return (difference + total) / 2, (difference - total) / 2, plus + minus, plus - minus
 
 
-def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float = 1e-12) -> np.ndarray:
+def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.ndarray:
     """Sⁿ(X)ᵀ f_n of all orders n > 0; zero for n = 0.
 
     Parameters
@@ -69,7 +69,7 @@ def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float = 1e-12)
     Examples
     --------
     >>> X = np.array([[0.3, 0.1], [0.0, 0.5]])[:, :, None]
-    >>> applied(X, np.eye(6)[:, 4:5], 3)[4, 0].round(12)  # of z_1 z_2
+    >>> applied(X, np.eye(6)[:, 4:5], 3, 1e-12)[4, 0].round(12)  # of z_1 z_2
     np.float64(0.15)
     """
     mapped = np.zeros_like(f)

@@ -168,6 +168,12 @@ def test_what_is_no_line_far_from_zero_is_refused(text):
             getattr(ft.solve(net, 30.0), field)
 
 
+def test_narrow_signals_of_other_functions_are_refused():
+    """Products of such variances are lost, and cos is no line near zero."""
+    with pytest.raises(OverflowError, match="a line on either side of zero"):
+        ft.solve(network("cos", 1), 1e-310).log_kernels  # noqa: B018
+
+
 def test_lines_that_are_approached_slowly():
     """sqrt(1 + h^2) is |h| where nothing else counts, and the kernels of both go on alike."""
     slow, exact = network("sqrt(1+h**2)", 1100), network("abs(h)", 1100)

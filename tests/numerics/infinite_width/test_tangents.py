@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width import kernels, tangents
+from fieldtheory.theory.elementary_averages import X, Y, _require_square_slopes
 from tests.examples import K0_TRIPLE, network
 from tests.numerics.pair_maps.test_pair_map import inputs
 
@@ -138,6 +140,13 @@ def test_infinite_slopes_are_refused(phi, place):
     for name in ("tangent_kernels", "output_tangent_kernel"):
         with pytest.raises(ValueError, match=rf"must have no jumps .* got one at h = {place}$"):
             getattr(s, name)
+
+
+def test_rounded_constants_are_no_jumps():
+    """1/3 of a cosine for h < 0, and 16 digits of 1/3."""
+    constant = sp.Rational("0.3333333333333333")
+    one, other = (sp.Piecewise((constant, x > 0), (sp.cos(x) / 3, True)) for x in (X, Y))
+    _require_square_slopes(one * other)
 
 
 @pytest.mark.parametrize("phi, limit", [("relu", 0.5), ("selu", None), ("abs", 1.0), ("erf", None)])

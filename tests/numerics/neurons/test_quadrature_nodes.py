@@ -6,9 +6,11 @@ import sympy as sp
 from mpmath import mp
 
 import fieldtheory as ft
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.neurons.finite_width import Neurons, connected_squares
+from fieldtheory.numerics.neurons.fourier_basis import spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import second_order
 from tests.numerics.neurons.test_finite_width import (
     assert_agrees_with_neurons,
@@ -34,6 +36,16 @@ def sizes(solution):
 def neurons_of(net, K0):
     K = ft.solve(net, K0).kernels[:-1]
     return Neurons.of(net, layer_coefficients(net).weights[1:], K, None)
+
+
+def test_spectra_do_not_depend_on_the_size_of_phi():
+    arguments = np.array([0.5, 0.8]), np.array([1.0]), np.array([0.3]), True
+    one, *others = (
+        spectrum_of(Function(lambda h, c=c: c * np.tanh(3 * h) ** 2), *arguments)
+        for c in (1.0, 1e-6, 1e6)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other, one)
 
 
 @pytest.mark.parametrize(

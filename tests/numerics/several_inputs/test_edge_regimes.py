@@ -5,6 +5,7 @@ Most hold against other inputs of the same network that know the answer, see `CA
 
 import tracemalloc
 from itertools import pairwise
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -15,6 +16,7 @@ import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
+from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.symmetric_matrices import positions
 from tests.numerics.pair_examples import STEPPED, THREE, TWO, network, of_pairs
 from tests.oracles.several_inputs import kinked_nodes
@@ -94,6 +96,13 @@ CASES = {
         )
         for y in (0.75, 1.2)
     },
+    "opposite and even": case(
+        network("max(0,abs(h)-0.3)", 0.0, 2),
+        two(0.4, 0.4, -1.0),
+        0.4,
+        [0, 0],
+        **natural(1e-9, "G11", "mean_shift"),
+    ),
     **{
         f"nearly parallel {name} {c} {bias}": case(
             network(name, 0.7, 2, bias_variance=bias, readout_bias_variance=bias),
@@ -336,6 +345,11 @@ def test_layers_that_add_nothing_shift_nothing(name, K0, parameters):
     net = ft.ResidualNetwork(depth=3, activation=name, **parameters)
     assert (ft.solve(net, K0).mean_shift == 0).all()
     assert (ft.solve(net, K0[0, 0]).mean_shift == 0).all()
+
+
+def test_memory_where_the_system_tells_no_free_one(monkeypatch):
+    monkeypatch.setattr("fieldtheory.numerics.memory.Path", lambda _: Path("/nowhere"))
+    assert 2**28 < memory_available() < 2**50
 
 
 @pytest.mark.parametrize("name", ["G11", "kernel_variance", "four_point", "output_kurtosis"])

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.numerics.several_inputs import feature_correlators, piecewise_linear
+from fieldtheory.numerics.several_inputs.pair_curvatures import _by_differences, _of_lines
 from tests.numerics.pair_examples import TWO, network
 from tests.oracles.sectors import fourth_moment
 from tests.tables import crossed
@@ -31,6 +33,27 @@ def test_covariances_of_two_inputs_are_integrals_over_angles(name, case):
         means = feature_correlators.means(signals)[[k, l], 1]
         exact = fourth_moment(SLOPES[name], K, panels=40) - means.prod()
         assert abs(found[k, 1, l, 1] - exact) < 1e-12 * means.prod()
+
+
+def test_inputs_of_very_different_norms_scale():
+    """Without biases ⟨φφ⟩ is of degree one in each signal."""
+    small, none = 1e-8, {"bias_variance": 0.0, "readout_bias_variance": 0.0}
+    one, other = (
+        piecewise_linear.correlators(signals, piecewise_linear.Lines(signals))
+        for signals in (
+            signals_of("relu", TWO * np.outer(scale, scale), **none)
+            for scale in ([1.0, 1.0], [1.0, small])
+        )
+    )
+    powers = np.array([1.0, small, small**2])
+    np.testing.assert_allclose(other / powers[:, None, None] / powers, one, rtol=1e-9)
+
+
+def test_second_derivatives_by_euler_and_by_differences():
+    relu = Function(lambda h: np.maximum(h, 0.0), lambda h: 1.0 * (h > 0), (0.0,))
+    a, b, t = np.array([[0.5, 1.3], [0.8, 2.0], [0.2, -0.9]])
+    exact, found = (f(relu, a, b, t) for f in (_of_lines, _by_differences))
+    np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SLOPES)

@@ -15,6 +15,7 @@ from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.diagrams.enumeration import Graph, Line, graphs, symmetry_factor
 from fieldtheory.theory.diagrams.loop_expansion import (
     Correction,
+    _factor,
     contracted,
     diagrams,
     vertex_tensor,
@@ -227,6 +228,13 @@ def test_latex_renders(katex_failures):
     shown = {f"{k}": th.correction(*k).latex() for k in ORDERS}
     shown |= {"notebook": th.diagrams()[1]._repr_latex_().strip("$")}
     assert katex_failures(shown) == {}
+
+
+def test_factors_are_written_where_they_are_not_one():
+    found = [(_factor(d), d.symmetry_factor, len(d.leg_orders)) for d in diagrams(2, 1)]
+    half = sp.Rational(1, 2)
+    known = {("", 1, 1), ("(× 2)", 1, 2), ("1/2", half, 1), ("1/2 (× 2)", half, 2)}
+    assert set(found) == known
 
 
 @pytest.mark.slow

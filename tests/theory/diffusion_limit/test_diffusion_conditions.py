@@ -126,3 +126,6 @@ def test_exponentials_are_faster_than_powers():
 def test_where_a_kink_is_not_at_zero_the_limit_stands():
     (condition,) = diffusion_conditions(as_activation("hard_tanh"), as_activation("linear")).failing
     assert "near 0 alone" in condition.consequence
+    one_at_zero = as_activation("x + max(x, 0)**3 + max(x - 1, 0)")
+    (condition,) = diffusion_conditions(one_at_zero, as_activation("linear")).failing
+    assert condition.found == "φ''' jumps at 0"
