@@ -99,7 +99,7 @@ def test_a_column_is_that_of_another_document(tmp_path):
 @pytest.mark.parametrize(
     "arguments, layers, options",
     [
-        ({"depth": 2}, "explicit", {}),
+        (CASES["per layer"][0] | {"depth": 2}, "explicit", COLUMN),
         ({"depth": 2, "inputs": 2, "activation": "erf"}, "explicit", {}),
         ({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25", "put_in": True}),
         ({"network": ft.FeedForwardNetwork(depth=2)}, "generic", {"misprints": False}),

@@ -516,3 +516,8 @@ def test_responses_of_parallel_inputs_where_slopes_diverge():
         for field in ("response", "G12"):
             with pytest.raises(OverflowError, match="inputs that are parallel"):
                 getattr(ft.solve(net, two(*norms, 1.0)), field)
+    # Kernels at a finite width move along λ: ⟨φ(h)φ(λh)⟩ = 1 + (1 + λ) √(2K/π) + λK.
+    theory = ft.solve(network("sign(h)+h", 0.7, 1), two(0.3, 0.75, 1.0)).pair_theory
+    slope = 1 + (1 + 1 / np.sqrt(0.75 / 0.3)) / np.sqrt(2 * np.pi * 0.3)
+    assert theory.gains.pair[1, 0] / theory.layers.weights[1] == pytest.approx(slope, rel=1e-12)
+    assert theory.gains.first[1] == theory.gains.second[1] == 0
