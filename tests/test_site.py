@@ -47,7 +47,7 @@ def rows_of_docs(name):
         return list(csv.DictReader(lines, delimiter="\t"))
 
 
-@pytest.mark.parametrize("page", ["verification", "faults"])
+@pytest.mark.parametrize("page", ["verification", "faults", "mutants"])
 def test_tests_of_the_verification_page_exist_and_have_its_tolerances(page):
     for row in rows_of_docs(page):
         for test in row["test"].split() + row.get("changed", "").split():
