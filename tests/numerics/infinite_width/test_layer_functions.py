@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
@@ -32,6 +33,22 @@ def test_a_jump_between_branches_that_are_no_polynomials():
         depth=1, activation=JUMPS[0], skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
     )
     assert ft.solve(net, 0.5).response[1] == pytest.approx(0.1639, abs=5e-5)
+
+
+def test_terms_that_cancel_in_the_tail():
+    """The error of a table of variances is that of the largest average, 60 times this one."""
+    net = ft.ResidualNetwork(
+        depth=1, activation="where(h > 2, tanh(3*h/2) - tanh(3), 0)", weight_variance=1.0
+    )
+
+    def weighted(h):
+        # tanh a − tanh b = sinh(a − b)/(cosh a cosh b).
+        phi = np.sinh(1.5 * h - 3) / np.cosh(1.5 * h) / np.cosh(3)
+        return phi**2 * np.exp(-(h**2) / 0.8) / np.sqrt(0.8 * np.pi)
+
+    exact = integrate.quad(weighted, 2, 7, epsabs=0, epsrel=1e-13)[0]
+    found = ft.solve(net.replace(bias_variance=0.0), 0.4).residual_kernels[1]
+    assert found == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", HOMOGENEOUS)
