@@ -76,7 +76,6 @@ def test_the_flow_is_that_of_runge_kutta_steps(name, psi, function):
     np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_layers_of_different_neurons_are_averaged():
     rng = np.random.default_rng(1)
     layers = rng.normal(size=(2, 4))
@@ -88,7 +87,6 @@ def test_layers_of_different_neurons_are_averaged():
         np.testing.assert_allclose(found.covariance[-1], covariance, rtol=1e-7)
 
 
-@pytest.mark.slow
 def test_a_layer_of_equal_neurons_is_one_number():
     net = network(depth=5, width=4, activation="gelu", input_activation="tanh")
     copies = ft.solve(net, np.repeat(Z[:, None], 4, axis=1))

@@ -20,7 +20,6 @@ def by_label(curves):
 
 
 class TestFig7:
-    @pytest.mark.slow
     def test_networks_learn(self, fig7):
         found = by_label(fig7["b"])
         for rho in ("rho = 1", "rho = 0.3"):

@@ -78,7 +78,6 @@ def test_network_results_agree_with_integration():
     }
 
 
-@pytest.mark.slow
 def test_a_network_that_is_not_the_derived_one_is_noticed(monkeypatch):
     def other(net, K0, digits=None):
         if digits:

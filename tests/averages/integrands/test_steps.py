@@ -166,7 +166,6 @@ def test_sift():
     assert sift((x**2 - 2) * DiracDelta(x - root), (x,)) == 0
 
 
-@pytest.mark.slow
 def test_products_are_reduced_factor_by_factor():
     """All at once, products of two squares with three kinks had a hundred thousand terms."""
     leaky = Max(0, x - 5 * HALF / 2) + Min(0, x - 5 * HALF / 2) / 100
