@@ -90,3 +90,4 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid in SLOW_CASES:
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.slow_case)
