@@ -104,7 +104,6 @@ def test_rows_are_not_written_by_the_bar_on_a_terminal(known, monkeypatch):
     assert "\x1b" in result.stderr and "\x1b" not in result.stdout
 
 
-@pytest.mark.slow
 def test_a_page_shows_formulas(known):
     _, judged, _ = known
     page = call("verify", "-f", "html").stdout

@@ -33,7 +33,6 @@ def test_items(tmp_path):
     assert complaints(compiled(tex, tmp_path)) == []
 
 
-@pytest.mark.slow
 def test_the_command_prints_it():
     result = call("verify", "--paper", "F23", "--equation", "8", "--digits", 20, "-f", "latex")
     assert result.exit_code == 0
