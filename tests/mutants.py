@@ -261,7 +261,8 @@ def main():
             known.append(record)
     report(known)
     killing = sorted({test for r in known for test in r.get("by", ()) if "::" in test})
-    print("fail without a change:", run_tests(next(copies(1)), killing))
+    if killing:
+        print("fail without a change:", run_tests(next(copies(1)), killing))
 
 
 if __name__ == "__main__":
