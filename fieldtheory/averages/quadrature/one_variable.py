@@ -62,25 +62,33 @@ def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
     return values
 
 
-def integrated(function: Function, K: float, order: int) -> tuple[np.ndarray, np.ndarray]:
+def integrated(
+    function: Function, K: float, order: int, halvings: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """f_0, ..., f_order and ⟨φ²⟩ at one variance, and their errors, shapes (order + 2,)."""
-    values, errors = integrated_together(function, np.array([K]), order)
+    values, errors = integrated_together(function, np.array([K]), order, halvings=halvings)
     return values[0], errors[0]
 
 
 def integrated_together(
-    function: Function, K: np.ndarray, order: int, mean: np.ndarray | float = 0.0
+    function: Function,
+    K: np.ndarray,
+    order: int,
+    mean: np.ndarray | float = 0.0,
+    halvings: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), and their errors, shapes (m, order + 2).
 
     With means (m,) those of φ(h + mean). All are on one set of panels, of the signals with the
-    largest and smallest variances and means, that end at the breakpoints of all signals as well.
+    largest and smallest variances and means, that end at the breakpoints of all signals as well;
+    the widest that are taken may be halved.
     """
     sigma, mean = np.sqrt(K), np.zeros(len(K)) + mean
     # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
     least, share = (10.5, NEGLIGIBLE) if order < 8 else (13.0, 72.0)
     reach = max(least, float(function.extent(sigma, mean, share).max()))
     width = min(1.75, 10 / sqrt(order + 1), 1.75 if reach == least else FALLS / reach)
+    width /= 2**halvings
     kinks = ((function.kinks[:, None] - mean) / sigma).ravel()
     extremes = {int(pick(each)) for each in (sigma, mean) for pick in (np.argmax, np.argmin)}
     sides = [(mean[i], sigma[i]) for i in extremes]

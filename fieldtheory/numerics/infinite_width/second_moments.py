@@ -16,6 +16,8 @@ from fieldtheory.averages.vanishing import VANISHING
 
 # What exceeds this at the small variance that counts as zero diverges.
 _DIVERGES = 1e17
+# Widths of panels that are tried, each half of the one before; the last is 0.05 deviations.
+_HALVINGS = 6
 # M, K M' and K² M'' in Hermite coefficients of φ².
 _SCALES = np.array([1, 1 / np.sqrt(2), np.sqrt(1.5)])
 
@@ -31,9 +33,12 @@ class Moments:
         usual = np.isfinite(K) & (K > 0)
         variances = K if usual.all() else np.where(usual, K, VANISHING)
         f, errors = self.coefficients(variances)
-        # Tables have one error for variances between which ψ in the tail varies a hundredfold.
-        for i in np.flatnonzero(_misses(f, errors)):
-            f[i], errors[i] = integrated(self.square, float(variances[i]), self.coefficients.order)
+        # Tables have one error for variances between which ψ in the tail varies a hundredfold, and
+        # panels are those of the larger side: the other one may oscillate.
+        for halvings in range(_HALVINGS):
+            for i in np.flatnonzero(_misses(f, errors)):
+                K_i, order = float(variances[i]), self.coefficients.order
+                f[i], errors[i] = integrated(self.square, K_i, order, halvings)
         missed = _misses(f, errors)
         if missed.any():
             raise QuadratureError(

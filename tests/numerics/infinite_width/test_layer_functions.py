@@ -51,6 +51,21 @@ def test_terms_that_cancel_in_the_tail():
     assert found == pytest.approx(exact, rel=1e-12)
 
 
+def test_oscillations_beside_a_power():
+    """Panels resolve what is large: the left side oscillates and adds 1e-7 of the average."""
+    net = ft.ResidualNetwork(depth=1, activation="where(h < -1, cos(h), h**2)", weight_variance=1.0)
+    K = 940.0
+
+    def density(h):
+        return np.exp(-(h**2) / (2 * K)) / np.sqrt(2 * np.pi * K)
+
+    # ⟨cos²⟩ on one side is 1/4 but for what lies between −1 and 0 and e^(−2K).
+    between = integrate.quad(lambda h: np.cos(h) ** 2 * density(h), -1, 0)[0]
+    power = integrate.quad(lambda h: h**4 * density(h), -1, 0)[0] + 3 * K**2 / 2
+    found = ft.solve(net.replace(bias_variance=0.0), K).residual_kernels[1]
+    assert found == pytest.approx(power + 1 / 4 - between, rel=1e-12)
+
+
 @pytest.mark.parametrize("name", HOMOGENEOUS)
 @pytest.mark.parametrize("skip", [0.0, 1.0])
 def test_opposite_inputs_without_biases(name, skip):
