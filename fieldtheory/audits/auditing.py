@@ -217,8 +217,9 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
 def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Rows without empty columns, of four digits, so that they fit 80 columns."""
     rows = [row._asdict() for row in rows]
-    few = [n for n in rows[0] if n != "before" and any(row[n] is not None for row in rows)]
-    return [{n: float(f"{v:.4}") if isinstance(v := r[n], float) else v for n in few} for r in rows]
+    names = [n for n in rows[0] if n != "before" and any(row[n] is not None for row in rows)]
+    short = [{n: float(f"{v:.4}") for n, v in r.items() if isinstance(v, float)} for r in rows]
+    return [{n: (row | few)[n] for n in names} for row, few in zip(rows, short, strict=True)]
 
 
 def _of_target(row: AuditedTensor, law: str | None, size: float | None) -> Deviation:

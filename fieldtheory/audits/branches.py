@@ -28,9 +28,9 @@ class AuditedBlock(NamedTuple):
     a random direction of the output, over that of the last block. If the last ``branch`` is
     recognised, the mean square of one input behind it, about the mean for LayerNorm: ``measured``;
     ``predicted`` by theory with the weights as meant, with the ``spread`` over draws and ``z``; and
-    "by_weights", with the variances that they have. If not, what `measure_block` has: ``G_Rz``, the
-    mean of what the block adds times what is before it, PDLT-B (B.43), and the ``branch_scale`` ξ
-    with which it keeps the variance behind a skip of 1/√2, PDLT-B (B.45), None if there is none.
+    ``by_weights``, with the variances that they have. If not, what `measure_block` has: ``G_Rz``,
+    the mean of what the block adds times what is before it, PDLT-B (B.43), and the ``branch_scale``
+    ξ with which it keeps the variance behind a skip of 1/√2, PDLT-B (B.45), None if there is none.
     """
 
     name: str

@@ -127,7 +127,7 @@ def _kind(module: Any, short: str, tensor: Any) -> tuple[str, tuple[int, int]]:
 
 
 def _audited(place: Place, tensor: Any, numbers: Any) -> AuditedTensor:
-    """The law and the size of a tensor, in float64, that of what is empty zeros."""
+    """The law and the size of a tensor, in float64; an empty one counts as zero."""
     x = np.atleast_1d(tensor.detach().cpu().double().numpy()) if tensor.numel() else np.zeros(1)
     # Rows of padding are zero.
     x = x[x.any(axis=-1)] if place.kind == "embedding" and x.any() else x

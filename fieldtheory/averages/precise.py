@@ -197,6 +197,7 @@ def _series(
     roots = [mpmath.sqrt(K[i][i]) for i in range(2)]
     c = K[0][1] / (roots[0] * roots[1])
     least = mpmath.mpf(10) ** (-digits - PRECISE.guard // 2)
+    # The logarithm of c = 0 is −∞: two orders.
     needed = 2 + int((1 + is_connected) * mpmath.log(least) / mpmath.log(abs(c)))
     most = needed if _is_weak(K) else min(needed, PRECISE.orders)
     pairs = [

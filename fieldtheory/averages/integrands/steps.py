@@ -15,7 +15,7 @@ from sympy import Abs, DiracDelta, Heaviside, sign
 from fieldtheory.averages.integrands.breakpoints import SWITCHING, has_steps, pieces_of
 from fieldtheory.averages.integrands.roots import normal
 
-# Numbers below, of large denominators or irrational, are roundings of zero.
+# Smaller numbers are roundings of zero; points of larger denominators count as irrational.
 _ROUNDED, _LARGE = sp.Rational(1, 10**30), 10**25
 
 
