@@ -2,6 +2,6 @@
 
 from fieldtheory.audits.auditing import Audit, audit
 from fieldtheory.audits.intents import INTENTS
-from fieldtheory.audits.tensors import Place
+from fieldtheory.audits.places import Place
 
 __all__ = ["INTENTS", "Audit", "Place", "audit"]

@@ -22,7 +22,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from fieldtheory import validation
-from fieldtheory.audits.tensors import LAWS, Place
+from fieldtheory.audits.places import Place
+from fieldtheory.audits.tensors import LAWS
 
 Rule = Callable[[Place], Any]
 Target = tuple[str | None, float | None]

@@ -14,7 +14,7 @@ import torch
 
 from fieldtheory.audits.branches import AuditedBlock, recognised
 from fieldtheory.audits.intents import Target
-from fieldtheory.audits.tensors import places
+from fieldtheory.audits.places import places
 from fieldtheory.blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
