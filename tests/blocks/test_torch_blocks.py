@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from tests.rounding import assert_same
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra torch)")
 nn = torch.nn
@@ -67,7 +68,7 @@ def test_users_module_and_random_numbers_are_left_alone():
     weights, state = block.weight.detach().clone(), torch.random.get_rng_state()
     first = ft.measure_block(block, N, 20)
     torch.manual_seed(7)
-    assert first.batch_means.tolist() == ft.measure_block(block, N, 20).batch_means.tolist()
+    assert_same(first.batch_means, ft.measure_block(block, N, 20).batch_means)
     torch.random.set_rng_state(state)
     assert torch.equal(block.weight, weights) and block.weight.dtype == torch.float32
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -85,7 +86,7 @@ def test_dropout_is_the_same_for_all_that_one_sample_compares():
 def test_in_use_nothing_is_dropped():
     block = nn.Sequential(linear(), nn.Dropout(0.5)).eval()
     m, plain = (ft.measure_block(of, N, 40) for of in (block, nn.Sequential(linear())))
-    assert m.batch_means.tolist() == plain.batch_means.tolist()
+    assert_same(m.batch_means, plain.batch_means)
 
 
 def test_modules_that_a_function_builds_follow_the_seed():
@@ -106,7 +107,7 @@ def test_also_if_the_function_imports_torch(monkeypatch):
         sys.modules["torch"] = torch
         return linear()
 
-    assert ft.measure_block(importing, N, 20).batch_means.tolist() == expected
+    assert_same(ft.measure_block(importing, N, 20).batch_means, expected)
 
 
 def test_attention_with_layer_norm():

@@ -5,6 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.cli.test_app import MATRIX, PAIR, column, output, refusal, rows, typed
+from tests.rounding import assert_same, same
 
 OPTIONS = {
     "activation": "tanh",
@@ -30,20 +31,16 @@ NET = ft.BlockNetwork(depth=2, gated=True, **OPTIONS)
 def test_solve_with_every_option():
     table = rows("solve", *TYPED, "-k", 0.3, "--fluctuations")
     s = ft.solve(NET, 0.3)
-    np.testing.assert_array_equal(column(table, "K"), s.kernels)
-    np.testing.assert_array_equal(column(table, "var_C"), np.diag(s.G11))
+    assert_same(column(table, "K"), s.kernels)
+    assert_same(column(table, "var_C"), np.diag(s.G11))
     default = rows("solve", "--family", "block", "-L", 2, "-k", 1)
-    np.testing.assert_array_equal(
-        column(default, "K"), ft.solve(ft.BlockNetwork(depth=2), 1).kernels
-    )
+    assert_same(column(default, "K"), ft.solve(ft.BlockNetwork(depth=2), 1).kernels)
 
 
 def test_solve_two_inputs_to_a_file(tmp_path):
     table = rows("solve", *TYPED, "--K0", MATRIX, "--save", tmp_path / "s.npz", "--decorrelation")
     s = ft.solve(NET, PAIR)
-    np.testing.assert_array_equal(
-        column(table, "C"), s.residual_kernels[:, *np.triu_indices(2)].ravel()
-    )
+    assert_same(column(table, "C"), s.residual_kernels[:, *np.triu_indices(2)].ravel())
     assert ft.load(tmp_path / "s.npz").network == NET
     assert "φ = tanh, gated, norm layer (post);" in " ".join(output("solve", *TYPED).split())
 
@@ -51,7 +48,7 @@ def test_solve_two_inputs_to_a_file(tmp_path):
 def test_optimum():
     net = ft.BlockNetwork(depth=4, activation="tanh", epsilon=1.0)
     (row,) = rows("optimum", "--family", "block", "-L", 4, "-a", "tanh", "--epsilon", 1)
-    assert row["rho"] == ft.optimal_scaling(net, 0.05)
+    assert row["rho"] == same(ft.optimal_scaling(net, 0.05))
 
 
 def test_posterior():
@@ -66,7 +63,7 @@ def test_simulate():
     arguments = ("-k", 0.3, "-n", 50, "--method", "weights", "--seed", 3)
     table = rows("simulate", *TYPED, *arguments)
     drawn = ft.simulate(NET, 0.3, samples=50, method="weights", seed=3)
-    np.testing.assert_array_equal(column(table, "C"), drawn.mean)
+    assert_same(column(table, "C"), drawn.mean)
 
 
 @pytest.mark.slow
@@ -86,7 +83,7 @@ def test_derive(what):
 def test_sweep():
     table = rows("sweep", *TYPED, "--over", "epsilon=0.1,0.2", "-k", 0.3, "--of", "output_kernel")
     expected = [ft.solve(NET.replace(epsilon=e), 0.3).output_kernel for e in (0.1, 0.2)]
-    np.testing.assert_array_equal(column(table, "output_kernel"), expected)
+    assert_same(column(table, "output_kernel"), expected)
 
 
 @pytest.mark.parametrize(

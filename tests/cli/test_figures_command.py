@@ -14,6 +14,7 @@ from fieldtheory.cli import figures_command
 from fieldtheory.figures import f25, pf
 from tests.cli.test_app import call, output
 from tests.data.batches import write_batches
+from tests.rounding import assert_same
 
 NET = ft.ResidualNetwork(depth=3)
 
@@ -50,7 +51,7 @@ class TestFiles:
             if (row["panel"], row["curve"]) == ("b", "FFNet, simulation")
         ]
         simulated = expected.simulated_response[1], expected.simulated_response_error[1]
-        np.testing.assert_array_equal(found, np.transpose(simulated))
+        assert_same(found, np.transpose(simulated))
 
     def test_panels_are_those_of_their_figure(self, monkeypatch, tmp_path):
         asked = []
@@ -151,4 +152,4 @@ class TestImages:
         found = [float(row["y"]) for row in table(tmp_path / "f25.fig5.csv")]
         numbers = f25.fig5(data.load_mnist())
         expected = [numbers.by_weight_variance, numbers.by_bias_variance]
-        np.testing.assert_array_equal(found, np.transpose(expected, (1, 0, 2, 3)).ravel())
+        assert_same(found, np.transpose(expected, (1, 0, 2, 3)).ravel())

@@ -9,6 +9,7 @@ import fieldtheory as ft
 from fieldtheory.montecarlo.sampling import block_moments
 from fieldtheory.sweeps import parameter_grid
 from tests.cli.test_app import call, output
+from tests.rounding import assert_same
 
 NET = ft.ResidualNetwork(depth=2)
 STANDARD = "tangent -L 2 --parametrization standard --bias-rates 0.5 -k 0.3 --save"
@@ -76,4 +77,4 @@ def test_interrupted_work_goes_on(command, module, said, rest, monkeypatch):
     assert calls[3:] == rest and os.listdir() == [path]
     if path == "e.npz":
         expected = ft.simulate(ft.ResidualNetwork(depth=1, width=20), 0.05, samples=5000)
-        np.testing.assert_array_equal(ft.load(path).covariance, expected.covariance)
+        assert_same(ft.load(path).covariance, expected.covariance)

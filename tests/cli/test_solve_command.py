@@ -7,6 +7,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.cli.test_app import MATRIX, PAIR, PARAMETERS, call, column, output, refusal, rows, typed
+from tests.rounding import assert_same, same
 
 
 class TestSolve:
@@ -15,11 +16,11 @@ class TestSolve:
         net = ft.ResidualNetwork(depth=3, branch_scale=(0.5, 0.3, 0.1), skip_scale=0.9)
         s = ft.solve(net, 0.05)
         assert column(table, "layer").tolist() == [0, 1, 2, 3, 4]
-        np.testing.assert_array_equal(column(table, "C"), s.residual_kernels)
-        np.testing.assert_array_equal(column(table, "K"), s.kernels)
-        np.testing.assert_array_equal(column(table, "eta")[:-1], s.residual_response)
-        np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
-        assert table[-1]["chi"] == table[-1]["eta"] == s.output_response
+        assert_same(column(table, "C"), s.residual_kernels)
+        assert_same(column(table, "K"), s.kernels)
+        assert_same(column(table, "eta")[:-1], s.residual_response)
+        assert_same(column(table, "chi")[:-1], s.response)
+        assert table[-1]["chi"] == table[-1]["eta"] == same(s.output_response)
 
     def test_digits(self, tmp_path):
         """Decimals are those that are typed."""
@@ -37,9 +38,9 @@ class TestSolve:
         assert len(table) == 4 * 3
         for row in table:
             l, a, b = row["layer"], row["alpha"], row["beta"]
-            assert row["K"] == s.kernels[l, a, b]
-            assert row["C"] == s.residual_kernels[l, a, b]
-            assert row["chi"] == (s.response[l, a, b] if l < 3 else s.output_response[a, b])
+            assert row["K"] == same(s.kernels[l, a, b])
+            assert row["C"] == same(s.residual_kernels[l, a, b])
+            assert row["chi"] == same(s.response[l, a, b] if l < 3 else s.output_response[a, b])
 
     def test_fluctuations_of_two_inputs(self):
         table = rows("solve", "-L", 1, "--K0", MATRIX, "--fluctuations")
@@ -48,23 +49,23 @@ class TestSolve:
         for row in table:
             l, a, b = row["layer"], row["alpha"], row["beta"]
             pair = a + b
-            assert row["var_C"] == s.G11[l, l, pair, pair]
-            assert row["mean_shift"] == s.mean_shift[l, a, b]
-            assert row["V"] == (V[l, pair, pair] if l < 2 else None)
+            assert row["var_C"] == same(s.G11[l, l, pair, pair])
+            assert row["mean_shift"] == same(s.mean_shift[l, a, b])
+            assert row["V"] == (same(V[l, pair, pair]) if l < 2 else None)
 
     def test_every_option_reaches_the_network(self):
         table = rows("solve", "-L", 2, "-k", 0.3, "--fluctuations", *typed(PARAMETERS))
         s = ft.solve(ft.ResidualNetwork(depth=2, **PARAMETERS), 0.3)
-        np.testing.assert_array_equal(column(table, "K"), s.kernels)
-        np.testing.assert_array_equal(column(table, "var_C"), np.diag(s.G11))
-        np.testing.assert_array_equal(column(table, "var_K")[:-1], s.kernel_variance)
+        assert_same(column(table, "K"), s.kernels)
+        assert_same(column(table, "var_C"), np.diag(s.G11))
+        assert_same(column(table, "var_K")[:-1], s.kernel_variance)
 
     def test_convention_of_f25(self):
         table = rows("solve", "-L", 2, "--width", 300, "--input-dim", 75, "--convention", "F25")
         s = ft.solve(ft.ResidualNetwork(depth=2, width=300, input_dim=75), 0.05, convention="F25")
-        np.testing.assert_array_equal(column(table, "eta")[:-1], s.residual_response)
-        np.testing.assert_array_equal(column(table, "chi")[:-1], s.response)
-        assert table[0]["eta"] == 4 and table[-1]["chi"] == s.output_response
+        assert_same(column(table, "eta")[:-1], s.residual_response)
+        assert_same(column(table, "chi")[:-1], s.response)
+        assert table[0]["eta"] == 4 and table[-1]["chi"] == same(s.output_response)
         assert "in the convention of F25" in output("solve", "-L", 1, "--convention", "F25")
 
     def test_table_shows_the_numbers(self):
@@ -101,7 +102,7 @@ def test_schedules_by_name():
     for options in (("--schedule", "uniform"), ("--branch-scale", "uniform")):
         table = rows("solve", "-L", 4, "-a", "relu", *options)
         net = ft.ResidualNetwork(depth=4, activation="relu", branch_scale="uniform")
-        np.testing.assert_array_equal(column(table, "K"), ft.solve(net, 0.05).kernels)
+        assert_same(column(table, "K"), ft.solve(net, 0.05).kernels)
     text = " ".join(output("solve", "-L", 4, "--schedule", "decreasing").split())
     assert "ρ_l = 1/(√l ln(l+1)), L = 4: Σρ_l² = 2.7656, bounded as L grows" in text
     assert "Σρ_l² = 4, not bounded" in output("solve", "-L", 4, "--schedule", "none")
@@ -114,9 +115,9 @@ def test_logarithms_where_kernels_overflow():
     s = ft.solve(ft.ResidualNetwork(depth=300, activation="relu", weight_variance=20.0), PAIR)
     assert list(table[0]) == ["layer", "alpha", "beta", "ln|K|", "ln|chi|", "decorrelation"]
     between = [row for row in table if (row["alpha"], row["beta"]) == (0, 1)]
-    np.testing.assert_array_equal(column(between, "ln|K|"), s.log_kernels[:, 0, 1])
-    np.testing.assert_array_equal(column(between, "ln|chi|")[:-1], s.log_response[:, 0, 1])
-    np.testing.assert_array_equal(column(between, "decorrelation"), s.decorrelation[:, 0, 1])
+    assert_same(column(between, "ln|K|"), s.log_kernels[:, 0, 1])
+    assert_same(column(between, "ln|chi|")[:-1], s.log_response[:, 0, 1])
+    assert_same(column(between, "decorrelation"), s.decorrelation[:, 0, 1])
     assert "exceeds the range of float64" in refusal("solve", *options, "--fluctuations")
 
 
@@ -124,7 +125,7 @@ def test_decorrelation():
     table = rows("solve", "-L", 2, "--K0", MATRIX, "--decorrelation")
     expected = ft.solve(ft.ResidualNetwork(depth=2), PAIR).decorrelation
     for row in table:
-        assert row["decorrelation"] == expected[row["layer"], row["alpha"], row["beta"]]
+        assert row["decorrelation"] == same(expected[row["layer"], row["alpha"], row["beta"]])
     assert "K" in table[0]
 
 

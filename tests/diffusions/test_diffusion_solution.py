@@ -16,6 +16,7 @@ from fieldtheory.diffusions.wide_limit import WideNetwork
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.numerics import chunks
 from tests.oracles import wide_diffusions as oracle
+from tests.rounding import assert_same
 from tests.tables import crossed, slow
 
 Z = np.array([0.0, 1.0, -1.5])
@@ -315,7 +316,7 @@ def test_progress_over_the_times(capfd, monkeypatch):
     monkeypatch.setattr(chunks, "SILENCE", 0.0)
     net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")
     quiet, loud = (ft.solve(net, [0.3, 0.5], progress=progress) for progress in (False, True))
-    np.testing.assert_array_equal(quiet.covariance, loud.covariance)
+    assert_same(quiet.covariance, loud.covariance)
     assert "solve" in capfd.readouterr().err
 
 

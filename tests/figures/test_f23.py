@@ -5,6 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.figures import f23, f25
+from tests.rounding import assert_same
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +45,10 @@ class TestFig1:
         assert {*numbers.panels()} == {"b", "c"} and {*expected.panels()} == {"b", "c", "d"}
         for first, second in zip(numbers.curves()[:7], expected.curves()[:7], strict=True):
             assert (first.panel, first.label) == (second.panel, second.label)
-            np.testing.assert_array_equal(first.y, second.y)
+            assert_same(first.y, second.y)
         outputs = numbers.curves()[7:]
         assert [output.x.tolist() for output in outputs] == [[6]] * 3
-        assert [float(output.y[0]) for output in outputs] == expected.output_response.tolist()
+        assert_same([float(output.y[0]) for output in outputs], expected.output_response)
 
     def test_saturation_and_linear_signals_limit_the_response_of_the_output(self):
         below, best, above = f23.fig1().output_response

@@ -6,6 +6,7 @@ from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.figures import f25
+from tests.rounding import assert_same
 
 PARAMETERS = {"weight_variance": 1.2, "bias_variance": 0.2}
 NETWORKS = (
@@ -33,8 +34,8 @@ class TestFig2:
     def test_curves_are_those_of_both_networks(self, fig2):
         for i, net in enumerate(NETWORKS):
             s = ft.solve(net, 1.2 / 100 + 0.2)
-            np.testing.assert_array_equal(fig2.kernels[i], s.residual_kernels[:-1])
-            np.testing.assert_array_equal(fig2.response[i], s.residual_response)
+            assert_same(fig2.kernels[i], s.residual_kernels[:-1])
+            assert_same(fig2.response[i], s.residual_response)
 
     def test_simulation_lies_on_them(self, fig2):
         # 1/N is too small to be seen with so few networks.
@@ -95,7 +96,7 @@ class TestFig2:
 class TestFig8:
     def test_numbers_are_those_of_the_residual_network(self, fig8, fig2):
         for name in ("response", "simulated_response", "simulated_response_error"):
-            np.testing.assert_array_equal(fig8.values[name], fig2.values[name][0])
+            assert_same(fig8.values[name], fig2.values[name][0])
         for curve, panel, first in zip(fig8.curves(), "aabb", (0, 0, 1, 1), strict=True):
             assert (curve.panel, curve.x.tolist()) == (panel, list(range(first, 9)))
         np.testing.assert_array_equal(curve.error, fig8.simulated_response_error[1:])

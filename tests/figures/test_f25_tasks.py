@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
 from fieldtheory.figures import f25
+from tests.rounding import assert_same
 
 DEPTHS = (5, 20, 80)
 NET = ft.ResidualNetwork(depth=20)
@@ -47,7 +48,7 @@ class TestFig5:
         np.testing.assert_allclose(fig5.by_weight_variance[0, 2, 1], expected, rtol=1e-9)
 
     def test_both_families_hold_the_network_of_the_caption(self, fig5):
-        np.testing.assert_array_equal(fig5.by_weight_variance[:, 1], fig5.by_bias_variance[:, 1])
+        assert_same(fig5.by_weight_variance[:, 1], fig5.by_bias_variance[:, 1])
         expected = ft.optimal_scaling(ft.ResidualNetwork(depth=80), 0.05)
         np.testing.assert_allclose(fig5.by_bias_variance[0, 1, 2], expected, rtol=1e-9)
 

@@ -7,6 +7,7 @@ from scipy import stats
 
 import fieldtheory as ft
 from fieldtheory.figures import pf, pf_edge
+from tests.rounding import assert_same
 
 
 def test_functions_on_the_edge_of_chaos():
@@ -41,7 +42,7 @@ def test_numbers_do_not_depend_on_the_jobs():
     arguments = (network, np.array([-1.0, 0.0, 2.0]), 60)
     with joblib.parallel_config("threading"):
         one, two = (pf_edge.edge_functions(*arguments, seed=5, jobs=jobs) for jobs in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    assert_same(one, two)
 
 
 @pytest.mark.slow
@@ -61,7 +62,7 @@ def test_neurons_of_a_network_are_draws():
     many = pf_edge.edge_functions(network, z, 4000, neurons=4, seed=1)
     one = pf_edge.edge_functions(network, z, 1000, seed=1)
     # One after the other, the first one as before.
-    np.testing.assert_array_equal(many[::4], one)
+    assert_same(many[::4], one)
     assert stats.ks_2samp(many[:, 0], one[:, 0]).pvalue > 1e-3
 
 

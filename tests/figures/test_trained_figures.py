@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.figures import f25, f25_training, pf, sr
 from fieldtheory.figures.f25_training import _contrast, _responses, _turned
+from tests.rounding import assert_same
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -47,7 +48,7 @@ class TestFig7:
         for _ in range(2):
             again = f25.fig7(quick=True, directory=tmp_path / "parts").panels()
             for first, second in zip(fig7["b"], again["b"], strict=True):
-                np.testing.assert_array_equal(first.y, second.y)
+                assert_same(first.y, second.y)
 
 
 @pytest.mark.slow
@@ -98,7 +99,7 @@ def test_parts_are_kept_and_the_seed_decides(compute, tmp_path):
     assert kept == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     other = compute(quick=True, seed=1)
     for curve, same, another in zip(first.listed, again.listed, other.listed, strict=True):
-        np.testing.assert_array_equal(curve.y, same.y)
+        assert_same(curve.y, same.y)
         assert curve.panel == "c" or (curve.y != another.y).any()
     with pytest.raises(ValueError, match="seed must be an integer >= 0"):
         compute(quick=True, seed=-1)

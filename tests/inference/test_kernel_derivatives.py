@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from tests.rounding import assert_same
 from tests.tables import crossed, slow
 
 DEPTH = 4
@@ -188,7 +189,7 @@ def test_gradient_of_the_kernel_object():
     net = ft.ResidualNetwork(depth=3, activation="relu", branch_scale=0.5)
     kernel = sklearn.NetworkKernel(net, "tangent_kernel")
     matrix, gradient = kernel(X, eval_gradient=True)
-    np.testing.assert_array_equal(matrix, kernel(X))
+    assert_same(matrix, kernel(X))
     for place, name in enumerate(("weight_variance", "bias_variance", "branch_scale")):
         expected = by_differences(ft.kernel(net, "tangent_kernel"), name, X) * getattr(net, name)
         np.testing.assert_allclose(gradient[..., place], expected, rtol=1e-8)

@@ -7,6 +7,7 @@ from scipy.special import erf, ndtr
 import fieldtheory as ft
 from fieldtheory.inference import tilted_paths, tilted_response, tilting
 from tests.oracles import weighted_prior
+from tests.rounding import assert_same
 from tests.tables import slow
 
 X = np.random.default_rng(0).standard_normal((5, 6))
@@ -42,14 +43,12 @@ def test_differences_of_what_kernels_learn(activation, labels, entry):
     assert found.response_error.max() == 0
     prior = ft.solve(net, K0)
     chi = prior.response + found.response_shift
-    np.testing.assert_array_equal(found.response, chi)
+    assert_same(found.response, chi)
     # What the skip connections pass on and what the layers add.
     np.testing.assert_allclose(
         found.response[1:], 0.81 * found.response[:-1] + found.residual_response[1:], rtol=1e-12
     )
-    np.testing.assert_array_equal(
-        found.output_response, prior.output_response + found.output_response_shift
-    )
+    assert_same(found.output_response, prior.output_response + found.output_response_shift)
 
 
 @pytest.mark.slow

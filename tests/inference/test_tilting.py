@@ -9,6 +9,7 @@ from scipy.special import erf
 import fieldtheory as ft
 from fieldtheory.inference import tilting
 from tests.oracles import neuron_chains as chains
+from tests.rounding import assert_same
 from tests.tables import slow
 
 PHI = {"linear": lambda h: h, "erf": erf, "relu": lambda h: np.maximum(h, 0)}
@@ -225,7 +226,7 @@ def test_results_repeat_and_are_stored(tmp_path):
     net = ft.ResidualNetwork(depth=1, activation="erf", width=8)
     found = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
     again = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
-    np.testing.assert_array_equal(found.residual_kernels, again.residual_kernels)
+    assert_same(found.residual_kernels, again.residual_kernels)
     found.save(tmp_path / "tilted.npz")
     loaded = ft.load(tmp_path / "tilted.npz")
     for name in found.table:

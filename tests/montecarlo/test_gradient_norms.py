@@ -8,6 +8,7 @@ from tests.examples import PHI, network, oracle
 from tests.montecarlo.statistics_of_draws import z_scores
 from tests.montecarlo.test_family import family
 from tests.oracles import gradients, quadrature, recursion
+from tests.rounding import assert_same
 
 LARGEST_Z = 4.5
 METHODS = ["kernel", "weights"]
@@ -146,9 +147,9 @@ def test_inputs_and_shapes():
     assert several.gradients.shape == (3, 5) and several.input_kernel.shape == (3,)
     one = ft.simulate_gradients(net, X=X[0], samples=20)
     assert one.gradients.shape == (5,) and one.input_kernel.shape == ()
-    np.testing.assert_array_equal(one.gradients, several.gradients[0])
+    assert_same(one.gradients, several.gradients[0])
     of_kernel = ft.simulate_gradients(net, one.input_kernel, samples=20)
-    np.testing.assert_array_equal(of_kernel.gradients, one.gradients)
+    assert_same(of_kernel.gradients, one.gradients)
     # The weights of a zero input have no gradient, those behind its biases have.
     np.testing.assert_allclose(several.gradients[2, 0], 0.0, atol=1e-15)
     assert (several.gradients[2, 1:] > 0).all()

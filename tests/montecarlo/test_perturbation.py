@@ -11,6 +11,7 @@ from fieldtheory.montecarlo.perturbation import simulate_response
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo import statistics_of_draws
 from tests.oracles import exact, weights
+from tests.rounding import assert_same
 from tests.tables import slow
 
 FIELDS = ("residual_response", "response", "output_response")
@@ -170,7 +171,7 @@ class TestRandomInputs:
         # Large enough a width for the 1/N shift to be below the errors.
         assert np.abs(z).max() < 5 and 0.5 < z[:, 0].std() < 1.6
         one = simulate_response(self.net, self.K0[:1], samples=400)
-        np.testing.assert_array_equal(one.response[0], found.response[0])
+        assert_same(one.response[0], found.response[0])
 
     def test_the_average_has_the_error_of_the_networks_or_of_the_inputs_as_well(self):
         found = simulate_response(self.net, self.K0, samples=400)
@@ -178,8 +179,8 @@ class TestRandomInputs:
         theory = ft.solve(self.net, self.K0)
         for name in FIELDS:
             values, errors = getattr(found, name), getattr(found, f"{name}_error")
-            np.testing.assert_array_equal(fixed[name], values.mean(axis=0))
-            np.testing.assert_array_equal(free[name], fixed[name])
+            assert_same(fixed[name], values.mean(axis=0))
+            assert_same(free[name], fixed[name])
             np.testing.assert_allclose(fixed[f"{name}_error"] ** 2, (errors**2).sum(axis=0) / 144)
             larger = free[f"{name}_error"] > 1.2 * fixed[f"{name}_error"]
             assert np.atleast_1d(larger)[-1]
@@ -216,9 +217,9 @@ def test_errors_are_those_of_repetitions():
 class TestSameSeedSameNumbers:
     def same(self, first, second):
         for name in FIELDS:
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+            assert_same(getattr(first, name), getattr(second, name))
             errors = getattr(first, f"{name}_error"), getattr(second, f"{name}_error")
-            np.testing.assert_array_equal(*errors)
+            assert_same(*errors)
 
     @pytest.mark.slow
     def test_whatever_the_number_of_workers(self):

@@ -11,6 +11,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.schedules import SCHEDULES
+from tests.rounding import assert_same
 
 FORMULAS = {
     "uniform": lambda l, L: 1 / math.sqrt(L),
@@ -86,10 +87,10 @@ def test_solutions_are_those_of_the_numbers():
         plain = net.replace(branch_scale=net.branch_scales, skip_scale=net.skip_scales)
         for name in ("kernels", "response", "output_response"):
             found, expected = (getattr(ft.solve(n, K0), name) for n in (net, plain))
-            np.testing.assert_array_equal(found, expected)
-        np.testing.assert_array_equal(*(ft.solve(n, 0.4).G11 for n in (net, plain)))
+            assert_same(found, expected)
+        assert_same(*(ft.solve(n, 0.4).G11 for n in (net, plain)))
     drawn = [ft.simulate(n, 0.4, samples=20, seed=1).mean for n in (net, plain)]
-    np.testing.assert_array_equal(*drawn)
+    assert_same(*drawn)
 
 
 def test_batches_of_kernels_and_skips():

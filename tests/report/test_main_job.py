@@ -13,6 +13,7 @@ from fieldtheory import data as sets
 from fieldtheory.report import main_job
 from fieldtheory.report.results_folder import _take_place
 from fieldtheory.report.results_page import network_options
+from tests.rounding import assert_same
 
 NETWORK = ft.ResidualNetwork(depth=3, readin_bias_variance=0.0, input_dim=64, width=50)
 DATA = sets.load_digits((0, 3), 4)
@@ -56,8 +57,8 @@ class TestFiles:
         found, _ = made
         solution = ft.load(found.folder / "solution.npz")
         again = ft.solve(found.network, K0)
-        np.testing.assert_array_equal(solution.kernels, again.kernels)
-        np.testing.assert_array_equal(solution.response, again.response)
+        assert_same(solution.kernels, again.kernels)
+        assert_same(solution.response, again.response)
         assert float(found.single.input_kernel) == pytest.approx(0.05)
         comparison = ft.load(found.folder / "comparison.npz")
         assert (

@@ -16,6 +16,7 @@ from tests.montecarlo.statistics_of_draws import (
     z_scores,
 )
 from tests.oracles import weights
+from tests.rounding import assert_same
 
 WIDTH = 16
 DRAWS = 4000
@@ -134,7 +135,7 @@ def test_given_inputs_have_the_law_of_their_kernel():
     X = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]])
     arguments = {"samples": DRAWS, "keep": True}
     by_weights = simulate(net, X=X, method="weights", **arguments)
-    np.testing.assert_array_equal(by_weights.input_kernel, ft.input_kernel(X, net))
+    assert_same(by_weights.input_kernel, ft.input_kernel(X, net))
     by_kernel = simulate(net, ft.input_kernel(X, net), seed=1, **arguments)
     reference = weights.sample(oracle(net), PHI["erf"], WIDTH, DRAWS, 2, X=X, readin=(0.5, 0.1))
     assert p_value(by_weights.residual_kernels, by_kernel.residual_kernels) > 1e-3
@@ -142,9 +143,7 @@ def test_given_inputs_have_the_law_of_their_kernel():
     for name in ("mean", "covariance", "four_point"):
         assert np.abs(z_between(by_weights, by_kernel, name)).max() < LARGEST_Z
     with_kernel = simulate(net, X=X, samples=100)
-    np.testing.assert_array_equal(
-        with_kernel.mean, simulate(net, ft.input_kernel(X, net), samples=100).mean
-    )
+    assert_same(with_kernel.mean, simulate(net, ft.input_kernel(X, net), samples=100).mean)
 
 
 def test_more_inputs_than_neurons():

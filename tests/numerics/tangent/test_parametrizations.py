@@ -10,6 +10,7 @@ from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.tangent.parametrizations import trained
 from tests.examples import K0_PAIR
 from tests.oracles import gradients, recursion
+from tests.rounding import assert_same
 
 X = np.array([[1.0, 0.5, -0.3], [0.8, 0.2, 0.4]])
 NET = ft.ResidualNetwork(
@@ -199,7 +200,7 @@ def test_fields_of_the_solution_in_files_sweeps_and_plots(K, tmp_path):
     for suffix in (".npz", ".nc"):
         s.save(tmp_path / f"s{suffix}")
         loaded = vars(ft.Solution.load(tmp_path / f"s{suffix}"))
-        np.testing.assert_array_equal(loaded["tangent_kernels"], theta)
+        assert_same(loaded["tangent_kernels"], theta)
     assert s.to_xarray().tangent_kernels.dims[0] == "layer"
     names = ["tangent_kernels", "output_tangent_kernel"]
     grid = ft.sweep(NET, K, over={"skip_scale": [0.5, 1.0]}, of=names)
