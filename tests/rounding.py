@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-# Two computations of one number may take other instructions, threads or sums: what the promise
-# gives for the largest entry, and what sums of terms that cancel leave.
-RELATIVE, OF_LARGEST = 1e-9, 1e-13
+# Two computations of one number may take other instructions, threads or sums: what is promised of
+# it, and what is left of terms of order one that cancel.
+RELATIVE, CANCELLED = 1e-9, 1e-14
 
 
 def assert_same(found, expected):
@@ -13,9 +13,12 @@ def assert_same(found, expected):
     found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
     assert found.shape == expected.shape
     largest = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-    np.testing.assert_allclose(found, expected, rtol=RELATIVE, atol=OF_LARGEST * largest)
+    atol = CANCELLED * max(1.0, largest)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE, atol=atol)
 
 
 def same(expected):
-    """`pytest.approx` of the same."""
-    return pytest.approx(expected, rel=RELATIVE, abs=0.0)
+    """`pytest.approx` of a number, or of the numbers of a row of a table."""
+    if isinstance(expected, dict):
+        return {n: same(v) if isinstance(v, float) else v for n, v in expected.items()}
+    return pytest.approx(expected, rel=RELATIVE, abs=CANCELLED)

@@ -144,8 +144,8 @@ class TestSimulated:
         row = table[4]
         assert (row["alpha"], row["beta"]) == (0, 1)
         for name, field in (("covariance", "covariance"), ("var_gram", "gram_variance")):
-            assert row[name] == getattr(e, field)[-1, 0, 1]
-            assert row[f"{name}_error"] == getattr(e, f"{field}_error")[-1, 0, 1]
+            assert row[name] == same(getattr(e, field)[-1, 0, 1])
+            assert row[f"{name}_error"] == same(getattr(e, f"{field}_error")[-1, 0, 1])
         assert table[5]["mean_error"] == same(e.mean_error[-1, 1])
         assert table[5]["kurtosis"] == same(e.kurtosis[-1, 1])
 
@@ -164,8 +164,8 @@ class TestSimulated:
         s = ft.solve(NET.replace(depth=None), [0, 1])
         expected, distances = ft.compare(s, e), e.distances(s)
         summary = expected.summary_at_width
-        for name in ("quantity", "z"):
-            assert [row[name] for row in table[:5]] == [row[name] for row in summary]
+        assert [row["quantity"] for row in table[:5]] == [row["quantity"] for row in summary]
+        assert_same([row["z"] for row in table[:5]], [row["z"] for row in summary])
         assert_same([row["simulation"] for row in table[5:]], distances.statistic)
         assert_same([row["p-value"] for row in table[5:]], distances.p_value)
         # 40 networks cannot tell whether deviations are below 5 %.

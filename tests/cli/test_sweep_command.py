@@ -20,7 +20,7 @@ def test_rows_are_those_of_the_grid():
     assert len(table) == 6 and list(table[0]) == ["depth", "branch_scale", "output_response"]
     for row in table:
         chosen = grid.sel(depth=row["depth"], branch_scale=row["branch_scale"])
-        assert row["output_response"] == float(chosen.output_response)
+        assert row["output_response"] == same(float(chosen.output_response))
 
 
 def test_layers_and_pairs_have_rows():

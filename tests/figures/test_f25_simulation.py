@@ -78,8 +78,8 @@ class TestFig2:
 
     def test_numbers_repeat(self, fig2):
         again = f25.fig2(**SMALL)
-        np.testing.assert_array_equal(again.simulated_response, fig2.simulated_response)
-        np.testing.assert_array_equal(again.simulated_kernels, fig2.simulated_kernels)
+        assert_same(again.simulated_response, fig2.simulated_response)
+        assert_same(again.simulated_kernels, fig2.simulated_kernels)
         other = f25.fig2(**SMALL | {"inputs": 2, "samples": 20}, seed=1)
         assert (other.simulated_kernels[:, 1:] != fig2.simulated_kernels[:, 1:]).all()
 

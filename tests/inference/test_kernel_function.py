@@ -117,7 +117,7 @@ def test_diagonals_of_dask_arrays_are_lazy():
     with pytest.raises(AssertionError, match="computed"):
         unread.compute(scheduler="threads")
     found = k.diagonal(lazy).compute(scheduler="threads")
-    np.testing.assert_array_equal(found, k.diagonal(X))
+    assert_same(found, k.diagonal(X))
     with pytest.raises(ValueError, match="X must have shape"):
         k.diagonal(lazy[0])
 

@@ -13,6 +13,7 @@ from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.tangent import tangent_result
 from tests.examples import K0_PAIR, network
+from tests.rounding import assert_same
 
 PACKAGE = Path(ft.__file__).parent
 # What prints or checks formulas names blocks of the symbolic propagator.
@@ -127,7 +128,7 @@ def test_one_row_is_enough(doubled, K0, tmp_path):
     assert labelled.attrs == {"long_name": ROW.long_name, "symbol": ROW.symbol, "units": "1"}
     assert labelled.dims == ROW.dims_for(np.ndim(K0) > 0)
     grid = ft.sweep(network(3), K0, over={"width": [100, 200]}, of=[ROW.name])
-    np.testing.assert_array_equal(grid[ROW.name][0], expected)
+    assert_same(grid[ROW.name][0], expected)
     text = solution._repr_html_()
     assert ROW.long_name in text and ROW.symbol in text and ROW.name in text
     assert solution.rows(fluctuations=False)[0]["2K"] == expected[0].flat[0]

@@ -311,7 +311,7 @@ class TestOutsideTheExpansion:
         assert w @ (C - mean) ** 2 == pytest.approx(s.G11[-1, -1], rel=1e-9)
         _, first, none = self.found(net, 1)
         assert not none
-        np.testing.assert_array_equal(law.pdf([0.3, 2.0]), first.pdf([0.3, 2.0]))
+        assert_same(law.pdf([0.3, 2.0]), first.pdf([0.3, 2.0]))
 
     def test_of_a_mean_below_that_of_the_bias_it_has_that_of_infinite_width(self):
         scales = {"branch_scale": 2.0, "skip_scale": 1.0, "weight_variance": 2.0}
