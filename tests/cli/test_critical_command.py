@@ -20,7 +20,7 @@ def test_a_row_for_every_skip_scale():
         assert row["bias_variance"] == 0.0
         assert row["nu"] == same(vertex_slope("relu", gamma))
         assert row["nu as printed"] == same(vertex_slope("relu", gamma, closure=True))
-        assert row["best L/N"] == optimal_aspect_ratio("relu", gamma, outputs=3)
+        assert row["best L/N"] == same(optimal_aspect_ratio("relu", gamma, outputs=3))
 
 
 def test_best_skip_scale_of_a_depth_and_width():
