@@ -155,8 +155,8 @@ def fields_of(text: str) -> dict[str, Field]:
         Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
         and further parameters, such as ``column=K`` or words for several at once: always,
         with_error, of_kernels, several, one_network, finite, two_loops, if_asked, spread, shift,
-        order_1, order_2, of_pairs, of_input, of_none, of_sources. A line that begins with a bar goes on with the one
-        before.
+        order_1, order_2, of_pairs, of_input, of_none, of_sources. A line that begins with a bar
+        goes on with the one before.
 
     Examples
     --------
@@ -299,7 +299,8 @@ FIELDS: Mapping[str, Field] = fields_of(
     G12 | layer layer_ | \mathcal{G}_{12}^{(l,m)} | response propagator | finite order_1
     G11 | layer layer_ | \mathcal{G}_{11}^{(l,m)}
         | covariances of the residual kernels of two layers over networks
-        | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
+        | finite spread order_1 of_pairs
+        | diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
         | simulated=Ensemble.covariance simulated_across=Ensemble.cross_covariance
     G11_error | layer layer_ | \sigma[\mathcal{G}_{11}^{(l,m)}]
         | errors of the covariances of the residual kernels, zero where they are exact

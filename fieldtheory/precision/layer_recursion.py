@@ -43,16 +43,27 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)
     """
-    parameters = network.parameters
-    own = {name: _exact_scales(network, name) for name in network.layer_parameters}
+    parameters = exact_parameters(network)
 
     def of_layer(index: int) -> dict[str, sp.Rational]:
-        values = parameters | {name: scales[index] for name, scales in own.items()}
-        return {name: sp.Rational(exact(number(value))) for name, value in values.items()}
+        each = parameters.items()
+        return {name: value[index] if isinstance(value, list) else value for name, value in each}
 
     hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
     layers = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
     return [Coefficients(*map(sp.sympify, each)) for each in layers]
+
+
+def exact_parameters(network: LayeredNetwork) -> dict[str, Any]:
+    """Parameters as rational numbers, lists of those with one value for every layer."""
+    values = network.parameters
+    values = values | {name: _exact_scales(network, name) for name in network.layer_parameters}
+    return {
+        name: [sp.Rational(exact(number(one))) for one in value]
+        if name in network.layer_parameters
+        else sp.Rational(exact(number(value)))
+        for name, value in values.items()
+    }
 
 
 def _exact_scales(network: LayeredNetwork, name: str) -> Any:
