@@ -303,6 +303,12 @@ def solve_grams(
         If an argument is not allowed; if a variance is zero where a norm divides by it. From
         ``mean_shift``, for φ with kinks and parallel inputs.
 
+    Warns
+    -----
+    ValidityWarning
+        From a field of order 1/N, if the Gram matrices of the hidden layers fluctuate by half of
+        them, or a mean is shifted by half of the kernel, once each.
+
     Examples
     --------
     >>> import fieldtheory as ft

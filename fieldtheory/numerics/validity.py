@@ -92,7 +92,7 @@ def warn_if_spread(
         with suppress(ArithmeticError, ValueError), np.errstate(all="ignore"):
             moved = np.nan_to_num(curvatures() * own / 2)
             moved = moved[..., None] * np.eye(moved.shape[-1]) if variance.ndim > 1 else moved
-            what = "change by its fluctuations, F'' Var K/2,"
+            what = "term F'' Var K/2"
             warn_if_not_small(network, what, np.append(0 * moved[:1], moved, 0), kernels)
     return spread
 

@@ -43,11 +43,10 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)
     """
-    parameters = exact_parameters(network)
+    parameters = exact_parameters(network).items()
 
     def of_layer(index: int) -> dict[str, sp.Rational]:
-        each = parameters.items()
-        return {name: value[index] if isinstance(value, list) else value for name, value in each}
+        return {name: x[index] if isinstance(x, list) else x for name, x in parameters}
 
     hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
     layers = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
@@ -56,14 +55,15 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
 
 def exact_parameters(network: LayeredNetwork) -> dict[str, Any]:
     """Parameters as rational numbers, lists of those with one value for every layer."""
-    values = network.parameters
-    values = values | {name: _exact_scales(network, name) for name in network.layer_parameters}
+    own = {name: _exact_scales(network, name) for name in network.layer_parameters}
     return {
-        name: [sp.Rational(exact(number(one))) for one in value]
-        if name in network.layer_parameters
-        else sp.Rational(exact(number(value)))
-        for name, value in values.items()
+        name: [*map(_rational, own[name])] if name in own else _rational(value)
+        for name, value in network.parameters.items()
     }
+
+
+def _rational(value: Any) -> sp.Rational:
+    return sp.Rational(exact(number(value)))
 
 
 def _exact_scales(network: LayeredNetwork, name: str) -> Any:
