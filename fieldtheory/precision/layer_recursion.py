@@ -44,12 +44,11 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     Coefficients(weight=5/16, bias=0, skip=1)
     """
     parameters = exact_parameters(network).items()
-
-    def of_layer(index: int) -> dict[str, sp.Rational]:
-        return {name: x[index] if isinstance(x, list) else x for name, x in parameters}
-
-    hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
-    layers = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
+    of_layers = [
+        {name: x[index] if isinstance(x, list) else x for name, x in parameters}
+        for index in range(network.depth)
+    ]
+    layers = (0, 0, 0), *map(network.layer, of_layers), network.readout(of_layers[-1])
     return [Coefficients(*map(sp.sympify, each)) for each in layers]
 
 
