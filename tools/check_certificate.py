@@ -17,20 +17,36 @@ With a, c, γ of the layers, M = ⟨φφ⟩ and M' = dM/dK, or ⟨φ'φ'⟩ of t
 
 of signals with variances a, b and covariance k. K*_out is where s(K) = M''F + w M'², F = w M + c,
 has a zero: s > 0 at the lower end, s < 0 at the upper end and s' < 0 in between.
+
+Taken as given, and printed, are the kernel of the input and the parameters of the network: for
+branch scales ρ, skip scales γ and variances σ² of weights and biases a = ρ² σ²_w and c = ρ² σ²_b,
+and those of the readout a = σ²_w,out and c = σ²_b,out with γ = 0. Before anything is computed,
+variances must not be negative, the kernel of the input must be positive semidefinite, a, c, γ must
+be those of the parameters, and the file must have the keys of a certificate, each once, and no
+others.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import groupby
 from math import isqrt
+from typing import Any
 
 ERF, RELU = "erf(h)", "Max(0, h)"
-PAIRS = {"00": (0, 0), "11": (1, 1), "01": (0, 1)}
+KINDS, SCALES, PAIRS = ("weight", "bias"), ("branch_scale", "skip_scale"), ("00", "11", "01")
+VARIANCES = (f"{part}{kind}_variance" for part in ("", "readin_", "readout_") for kind in KINDS)
+NETWORK = *SCALES, *VARIANCES
+# Numbers in text, of as many characters as Python reads; ends have some digits beyond the claimed.
+NUMBER, LONGEST = re.compile(r"-?[0-9]+(\.[0-9]+|/0*[1-9][0-9]*)?"), 4300
+MOST_DIGITS, MOST_LAYERS = 4000, 100_000
 FIELDS = "residual_kernels", "kernels", "response"
 # Bits that are tried, as multiples of those of the digits, and bits beside them.
 ATTEMPTS, GUARD = (2, 4, 8, 16), 64
@@ -42,6 +58,44 @@ WIDTH = 3
 
 class Rejected(Exception):
     """A claim that does not hold."""
+
+
+def quoted(value: Any) -> str:
+    """The beginning of what a file has."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]} ..."
+
+
+def number(place: str, text: Any, signed: bool = True) -> Fraction:
+    """A finite number in text, or Rejected."""
+    if not (isinstance(text, str) and len(text) <= LONGEST and NUMBER.fullmatch(text)):
+        raise Rejected(f'{place} must be a number such as "1.5" or "3/2", got {quoted(text)}')
+    if not signed and text.startswith("-"):
+        raise Rejected(f"{place} must be >= 0, got {quoted(text)}")
+    return Fraction(text)
+
+
+def integer(place: str, value: Any, most: int) -> int:
+    """An integer from 1 on, or Rejected."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise Rejected(f"{place} must be an integer from 1 to {most}, got {quoted(value)}")
+    return value
+
+
+def keyed(place: str, value: Any, keys: Collection[str]) -> dict:
+    """An object with these keys and no others, or Rejected."""
+    if not isinstance(value, dict) or set(value) != set(keys):
+        got = ", ".join(sorted(map(str, value))) if isinstance(value, dict) else quoted(value)
+        raise Rejected(f"{place} must have the keys {', '.join(keys)} and no others, got {got}")
+    return value
+
+
+def listed(place: str, value: Any, count: int) -> list:
+    """A list of so many entries, or Rejected."""
+    if not isinstance(value, list) or len(value) != count:
+        got = f"{len(value)}" if isinstance(value, list) else quoted(value)
+        raise Rejected(f"{place} must be a list of {count}, got {got}")
+    return value
 
 
 class Undecided(Exception):
@@ -115,6 +169,9 @@ def arctan(x: Interval) -> Interval:
     """arctan x = 2 arctan(x/(1 + √(1 + x²))), at last by its series, which alternates."""
     for _ in range(HALVINGS):
         x = x / ((x * x + 1).sqrt() + 1)
+    if not -(1 << x.bits) < 2 * x.low <= 2 * x.high < 1 << x.bits:
+        # Too wide for the series.
+        raise Undecided
     square, total, power, n = x * x, x, x, 1
     while True:
         power, n = -(power * square), n + 2
@@ -196,18 +253,7 @@ def _places(pair: str, l: int, *values: Interval) -> Iterator[tuple[str, Interva
 
 def check_solution(certificate: dict, bits: int) -> None:
     """Accept the kernels and responses of a network, or raise."""
-    claims, layers, pairs = (certificate[name] for name in ("claims", "layers", "input_kernel"))
-    if sorted(pairs) not in (["00"], ["00", "01", "11"]):
-        raise Rejected(
-            f"input_kernel must have the entry 00, or 00, 11 and 01, got {sorted(pairs)}"
-        )
-    if set(claims) != set(FIELDS) or any(set(claims[name]) != set(pairs) for name in FIELDS):
-        raise Rejected(f"claims must be {', '.join(FIELDS)} of the entries of input_kernel")
-    count = certificate["depth"] + 2
-    if {len(layers) + 1, *(len(rows) for name in FIELDS for rows in claims[name].values())} != {
-        count
-    }:
-        raise Rejected(f"layers and claims must have the {count} layers of the network")
+    claims = certificate["claims"]
     for place, value in enclosures(certificate, bits):
         name, pair, l = place.split()
         # Widths are those of the largest entry of a layer.
@@ -228,8 +274,6 @@ def accept(place: str, value: Interval, ends: list[str], size: Fraction, digits:
 
 def check_output_variance(certificate: dict, bits: int) -> None:
     """Accept the interval of K*_out of erf, or raise."""
-    if certificate["activation"] != ERF:
-        raise Rejected(f"{certificate['activation']} has no optimal output variance")
     weight, bias = Fraction(certificate["weight"]), Fraction(certificate["bias"])
     (low, high), digits = map(Fraction, certificate["interval"]), certificate["digits"]
     if not 0 < low < high <= low + WIDTH * high / 10**digits:
@@ -251,29 +295,122 @@ def check_output_variance(certificate: dict, bits: int) -> None:
         raise Undecided
 
 
-CHECKS: dict[str, Callable[[dict, int], None]] = {
-    "solution": check_solution,
-    "optimal output variance": check_output_variance,
+def require_solution(certificate: dict) -> None:
+    """Reject what is no network, no kernel of its inputs or no claim of all its layers."""
+    depth = integer("depth", certificate["depth"], MOST_LAYERS)
+    given = {}
+    for name, value in keyed("network", certificate["network"], NETWORK).items():
+        if name in SCALES:
+            scales = enumerate(listed(name, value, depth), 1)
+            given[name] = [number(f"{name} of layer {l}", scale) for l, scale in scales]
+        else:
+            given[name] = number(name, value, signed=False)
+    for l, layer in enumerate(listed("layers", certificate["layers"], depth + 1), 1):
+        part, rho, skip = "readout_", Fraction(1), Fraction(0)
+        if l <= depth:
+            part, (rho, skip) = "", (given[name][l - 1] for name in SCALES)
+        weight, bias = (rho**2 * given[f"{part}{kind}_variance"] for kind in KINDS)
+        stated = [number(f"layer {l}", value) for value in listed(f"layer {l}", layer, 3)]
+        if stated != [weight, bias, skip]:
+            raise Rejected(f"a, c, γ of layer {l} are not those of the parameters of the network")
+    kernel = certificate["input_kernel"]
+    pairs = PAIRS if isinstance(kernel, dict) and len(kernel) > 1 else PAIRS[:1]
+    keyed("input_kernel", kernel, pairs)
+    K = {pair: number(f"input_kernel {pair}", kernel[pair], pair == "01") for pair in pairs}
+    if len(K) > 1 and K["01"] ** 2 > K["00"] * K["11"]:
+        raise Rejected("input_kernel must be positive semidefinite, but 01² exceeds 00 · 11")
+    for field, of_pairs in keyed("claims", certificate["claims"], FIELDS).items():
+        for pair, rows in keyed(f"claims of {field}", of_pairs, pairs).items():
+            for l, ends in enumerate(listed(f"claims of {field} {pair}", rows, depth + 2)):
+                for end in listed(f"{field} {pair} {l}", ends, 2):
+                    number(f"{field} {pair} {l}", end)
+
+
+def require_output_variance(certificate: dict) -> None:
+    """Reject what is no network or no interval."""
+    if certificate["activation"] != ERF:
+        raise Rejected(f"{certificate['activation']} has no optimal output variance")
+    for name in KINDS:
+        number(name, certificate[name], signed=False)
+    for end in listed("interval", certificate["interval"], 2):
+        number("interval", end)
+
+
+def shown(text: str) -> str:
+    """= and a number, or ≈ and its first digits."""
+    if len(text) <= 12:
+        return f"= {text}"
+    value = Fraction(text)
+    return f"≈ {Decimal(value.numerator) / Decimal(value.denominator):.17g}"
+
+
+def assumed(certificate: dict) -> Iterator[str]:
+    """What a certificate is about, in lines: nothing of it is proven."""
+    if certificate["kind"] != "solution":
+        yield f"σ²_w {shown(certificate['weight'])}, σ²_b {shown(certificate['bias'])}"
+        return
+    network, depth, l = certificate["network"], certificate["depth"], 1
+    kernel = certificate["input_kernel"].items()
+    yield "input kernel: " + ", ".join(f"{pair} {shown(value)}" for pair, value in kernel)
+    weight, bias = (shown(network[f"{kind}_variance"]) for kind in KINDS)
+    rows = zip(certificate["layers"], [*network["branch_scale"], None], strict=True)
+    for (layer, rho), same in groupby(rows):
+        first, l = l, l + len([*same])
+        which = f"layers {first} to {l - 1}" if l - first > 1 else f"layer {first}"
+        of = "the readout" if first > depth else f"ρ {shown(rho)}, σ²_w {weight}, σ²_b {bias}"
+        values = ", ".join(f"{name} {shown(x)}" for name, x in zip("acγ", layer, strict=True))
+        yield f"{which}: {values}, of {of}"
+
+
+# The keys of each kind, what they must be, and what is proven.
+CHECKS: dict[str, tuple[str, Callable[[dict], None], Callable[[dict, int], None]]] = {
+    "solution": ("depth network layers input_kernel claims", require_solution, check_solution),
+    "optimal output variance": (
+        *("weight bias interval", require_output_variance, check_output_variance),
+    ),
 }
 
 
 def check(certificate: dict) -> str:
     """What is proven; Rejected if it is not."""
-    try:
-        kind, activation, digits = (certificate[name] for name in ("kind", "activation", "digits"))
-        if kind not in CHECKS:
-            raise Rejected(f"kind must be one of {', '.join(CHECKS)}, got {kind!r}")
-        if activation not in AVERAGES:
-            raise Rejected(f"only {ERF} and {RELU} can be checked here, not {activation}")
-        for times in ATTEMPTS:
-            try:
-                CHECKS[kind](certificate, GUARD + times * (10 * digits // 3))
-            except Undecided:
-                continue
-            return f"{kind} of {activation}: proven to {digits} digits"
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-        raise Rejected(f"not a certificate: {type(error).__name__} {error}") from error
+    kind = certificate.get("kind") if isinstance(certificate, dict) else None
+    if not isinstance(kind, str) or kind not in CHECKS:
+        raise Rejected(f"kind must be one of {', '.join(CHECKS)}, got {quoted(kind)}")
+    keys, require, prove = CHECKS[kind]
+    keyed("certificate", certificate, ("kind", "activation", "digits", *keys.split()))
+    digits = integer("digits", certificate["digits"], MOST_DIGITS)
+    activation = certificate["activation"]
+    if not isinstance(activation, str) or activation not in AVERAGES:
+        raise Rejected(f"only {ERF} and {RELU} can be checked here, not {quoted(activation)}")
+    require(certificate)
+    for times in ATTEMPTS:
+        try:
+            prove(certificate, GUARD + times * (10 * digits // 3))
+        except Undecided:
+            continue
+        return f"{kind} of {activation}: proven to {digits} digits"
     raise Rejected("not decided: an interval ends too close to the number")
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict:
+    """An object of JSON whose keys differ, or Rejected."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise Rejected(f"the key {quoted(key)} stands there twice")
+        found[key] = value
+    return found
+
+
+def read(path: str) -> Any:
+    """What a file has, or Rejected."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file, object_pairs_hook=unique)
+    except OSError as error:
+        raise Rejected(f"it cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise Rejected(f"it is no JSON: {error}") from None
 
 
 def main(paths: list[str]) -> int:
@@ -283,9 +420,10 @@ def main(paths: list[str]) -> int:
     rejected = 0
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
-                print(f"{path}: accepted, {check(json.load(file))}")
-        except (Rejected, json.JSONDecodeError) as error:
+            certificate = read(path)
+            print(f"{path}: accepted, {check(certificate)}")
+            print(*(f"  given: {line}" for line in assumed(certificate)), sep="\n")
+        except Rejected as error:
             print(f"{path}: rejected, {error}")
             rejected += 1
     return rejected

@@ -22,7 +22,7 @@ from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.numerics.validity import warn_if_not_small
+from fieldtheory.numerics.validity import SHIFT, warn_if_not_small, warn_if_spread
 
 # Errors of the others are not estimated, and there are no numbers beyond float64.
 _LEFT_OUT = "tangent_signs", "mean_shift_error", "four_point_error"
@@ -158,11 +158,7 @@ class GramSolution(Computed):
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N."""
-        G11 = self._without_pairs(self._fluctuations.covariances.residual)
-        own = self._chain.pairs.own
-        variance = np.diagonal(np.diagonal(self._square(G11)), axis1=0, axis2=1)
-        warn_if_not_small(self.network, variance[:, own], self._chain.states[0][:, own])
-        return G11
+        return self._without_pairs(self._fluctuations.covariances.residual)
 
     @field
     def G11_error(self) -> np.ndarray:
@@ -177,8 +173,7 @@ class GramSolution(Computed):
     @field
     def kernel_variance(self) -> np.ndarray:
         """Var R^(l) to order 1/N."""
-        V = np.diagonal(self._fluctuations.stream_variances, axis1=1, axis2=2)
-        return unpacked(V, self._has_matrix) / self.network.width
+        return self._variance
 
     @field
     def four_point(self) -> np.ndarray:
@@ -194,9 +189,7 @@ class GramSolution(Computed):
     @field
     def kernel_shift(self) -> np.ndarray:
         """⟨R^(l)⟩ − K^(l) to order 1/N, last that of the output."""
-        residual, stream = self._shifts
-        shift = np.concatenate([stream, residual[-1:]])
-        return unpacked(shift, self._has_matrix) / self.network.width
+        return self._shift_of_kernels
 
     @field
     def output_kurtosis(self) -> np.ndarray:
@@ -233,6 +226,34 @@ class GramSolution(Computed):
         layers = np.array([*theory.with_output, theory.covariances.residual[-1, -1]])
         traces = (unpacked(layers, True) * U).sum(axis=(-1, -2))
         return unpacked(traces, True)
+
+    @property
+    def _variance(self) -> np.ndarray:
+        V = np.diagonal(self._fluctuations.stream_variances, axis1=1, axis2=2)
+        return unpacked(V, self._has_matrix) / self.network.width
+
+    @property
+    def _shift_of_kernels(self) -> np.ndarray:
+        residual, stream = self._shifts
+        shift = np.concatenate([stream, residual[-1:]])
+        return unpacked(shift, self._has_matrix) / self.network.width
+
+    @cached_property
+    def _spread(self) -> np.ndarray:
+        """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
+        at = self._chain.pairs.own
+        own = self._fluctuations.variances[:, at, at] / self.network.width
+
+        def curvatures() -> np.ndarray:
+            K0 = np.diag(self.input_kernel) if self._has_matrix else self.input_kernel[None]
+            each = (GramChain(self.network, K[None, None]).curved for K in K0)
+            return np.stack([curved.hessian[2, 2, :, 0] for curved in each], axis=-1)
+
+        return warn_if_spread(self.network, self._variance, self.kernels, own, curvatures)
+
+    @cached_property
+    def _shift(self) -> np.ndarray:
+        return warn_if_not_small(self.network, SHIFT, self._shift_of_kernels, self.kernels)
 
     @cached_property
     def _shifts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -281,6 +302,12 @@ def solve_grams(
     TypeError, ValueError
         If an argument is not allowed; if a variance is zero where a norm divides by it. From
         ``mean_shift``, for φ with kinks and parallel inputs.
+
+    Warns
+    -----
+    ValidityWarning
+        From a field of order 1/N, if the Gram matrices of the hidden layers fluctuate by half of
+        them, or a mean is shifted by half of the kernel, once each.
 
     Examples
     --------

@@ -64,6 +64,9 @@ class Field:
         What heads its column in a table of layers; empty if it has none.
     at_output : str
         The field that continues it to the output in such a table.
+    doubted_by : {"", "spread", "shift"}
+        What of the kernels says if 1/N is small where it is computed: their fluctuations, or the
+        shifts of their means.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Field:
     panel: str = ""
     column: str = ""
     at_output: str = ""
+    doubted_by: str = ""
 
     def dims_for(self, matrix: bool) -> tuple[str, ...]:
         """The dimensions behind the batch axes, for K0 a matrix or not."""
@@ -128,8 +132,11 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "several": {"inputs": "several"},
     "one_network": {"batches": False, "written": "always"},
     "finite": {"batches": False, "written": "one input"},
-    "two_loops": {"batches": False, "written": "one input", "inputs": "one", "loops": 2},
+    "two_loops": {"batches": False, "written": "one input", "inputs": "one", "loops": 2}
+    | {"doubted_by": "spread"},
     "if_asked": {"written": "asked"},
+    "spread": {"doubted_by": "spread"},
+    "shift": {"doubted_by": "shift"},
     "order_1": {"order": 1},
     "order_2": {"order": 2},
     "of_pairs": {"of_inputs": ("pair", "pair_")},
@@ -147,9 +154,9 @@ def fields_of(text: str) -> dict[str, Field]:
     text : str
         Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
         and further parameters, such as ``column=K`` or words for several at once: always,
-        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, order_1, order_2,
-        of_pairs, of_input, of_none, of_sources. A line that begins with a bar goes on with the one
-        before.
+        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, spread, shift,
+        order_1, order_2, of_pairs, of_input, of_none, of_sources. A line that begins with a bar
+        goes on with the one before.
 
     Examples
     --------
@@ -292,23 +299,24 @@ FIELDS: Mapping[str, Field] = fields_of(
     G12 | layer layer_ | \mathcal{G}_{12}^{(l,m)} | response propagator | finite order_1
     G11 | layer layer_ | \mathcal{G}_{11}^{(l,m)}
         | covariances of the residual kernels of two layers over networks
-        | finite order_1 of_pairs diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
+        | finite spread order_1 of_pairs
+        | diagonal=\mathrm{Var}\,C^{(l)} panel=fluctuations column=var_C
         | simulated=Ensemble.covariance simulated_across=Ensemble.cross_covariance
     G11_error | layer layer_ | \sigma[\mathcal{G}_{11}^{(l,m)}]
         | errors of the covariances of the residual kernels, zero where they are exact
         | finite if_asked order_1 of_pairs several
     kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)} | variances of the kernels over networks
-        | finite order_1 simulated=Ensemble.kernel_variance
+        | finite spread order_1 simulated=Ensemble.kernel_variance
         | panel=fluctuations column=var_K at_output=G11
     mean_shift | layer | \langle C^{(l)} \rangle_1
         | terms of order 1/N of the mean residual kernels
-        | finite order_1 corrects=residual_kernels column=mean_shift
+        | finite shift order_1 corrects=residual_kernels column=mean_shift
     mean_shift_error | layer | \sigma[\langle C^{(l)} \rangle_1]
         | errors of the mean shifts, zero where they are exact | finite if_asked order_1 several
     kernel_shift | layer | \langle K^{(l)} \rangle_1 | terms of order 1/N of the mean kernels
-        | finite order_1 corrects=kernels sum_of=mean_shift
+        | finite shift order_1 corrects=kernels sum_of=mean_shift
     four_point | hidden_layer | V^{(l)} | four-point vertices of the hidden layers
-        | finite of_pairs simulated=Ensemble.four_point column=V
+        | finite spread of_pairs simulated=Ensemble.four_point column=V
         | simulated_across=Ensemble.cross_four_point
     four_point_error | hidden_layer | \sigma[V^{(l)}]
         | errors of the four-point vertices, zero where they are exact
@@ -334,7 +342,7 @@ FIELDS: Mapping[str, Field] = fields_of(
         | two_loops order_1 corrects=four_point column=V_2
     order_ratio | layer | \epsilon^{(l)}
         | sizes of the terms of order 1/N^2 relative to those of order 1/N
-        | two_loops order_2 inputs=any of_input
+        | two_loops order_2 inputs=any of_input doubted_by=
     """
 )
 
@@ -357,7 +365,7 @@ GRAM_FIELDS: Mapping[str, Field] = fields_of(
     r"""
     stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
         | covariances of the Gram matrices of the stream in two layers over networks
-        | finite order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
+        | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
         | simulated=Ensemble.kernel_covariance
     """
 )

@@ -16,6 +16,7 @@ from fieldtheory.networks.family import LayeredNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width import scaled_theory
+from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.one_input.one_theory import OneTheory
@@ -30,7 +31,13 @@ from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
-from fieldtheory.numerics.validity import LARGE, warn_if_not_small, warn_of_left_out
+from fieldtheory.numerics.validity import (
+    LARGE,
+    SHIFT,
+    warn_if_not_small,
+    warn_if_spread,
+    warn_of_left_out,
+)
 
 # Fluctuations of kernels, relative to their mean, from which on the next order shows whether the
 # expansion holds, up to those where it does not.
@@ -201,17 +208,7 @@ class Solution(WithTangents):
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
-        if not self._has_matrix:
-            return self._one.G11
-        G11, mean = self.pair_theory.G11, self._mean_field.variances[0]
-        own = np.diagonal(np.diagonal(G11), axis1=0, axis2=1)
-        variance = own[:, self.pair_theory.gains.places[0]]
-        if _DOUBTFUL < warn_if_not_small(self.network, variance, mean) <= LARGE:
-            # The order 1/N² of one input shows how far the expansion holds.
-            widest = np.argmax(ratio(variance, mean**2)[-1])
-            with suppress(ArithmeticError):
-                _ = self._alone(int(widest)).order_ratio
-        return G11
+        return self.pair_theory.G11 if self._has_matrix else self._one.G11
 
     @field
     def G11_error(self) -> np.ndarray:
@@ -451,6 +448,29 @@ class Solution(WithTangents):
     @property
     def _fluctuations(self) -> OneTheory | PairTheory:
         return self.pair_theory if self._has_matrix else self._one
+
+    @cached_property
+    def _spread(self) -> np.ndarray:
+        """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
+        variance = self._fluctuations.kernel_variance
+        own = np.diagonal(variance, axis1=1, axis2=2) if self._has_matrix else variance
+        field = self._mean_field
+
+        def curvatures() -> np.ndarray:
+            K = np.where(own > 0, field.variances[1][:-1], 1.0)
+            return field.layers.weights[1:] * network_functions(self.network).curvature(K)
+
+        spread = warn_if_spread(self.network, variance, self.kernels, own, curvatures)
+        if self._has_matrix and _DOUBTFUL < spread.max() <= LARGE:
+            # The order 1/N² of one input shows how far the expansion holds.
+            with suppress(ArithmeticError):
+                _ = self._alone(int(spread[-1].diagonal().argmax())).order_ratio
+        return spread
+
+    @cached_property
+    def _shift(self) -> np.ndarray:
+        shift = accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+        return warn_if_not_small(self.network, SHIFT, shift, self.kernels)
 
     def _alone(self, i: int) -> OneTheory:
         """Input i of several."""

@@ -31,9 +31,13 @@ def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
 
     @wraps(compute)
     def checked(result: Any) -> np.ndarray:
-        result.require(compute.__name__)
+        result.require(name := compute.__name__)
         with relative_tolerance(result.rtol), routes.recorded(result.averages):
-            return compute(result)
+            # Kept before it is doubted, which may ask for it.
+            vars(result)[name] = values = compute(result)
+            if doubt := result.table[name].doubted_by:
+                getattr(result, f"_{doubt}")
+        return values
 
     return cached_property(checked)
 

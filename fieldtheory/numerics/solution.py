@@ -116,8 +116,9 @@ def solve(
     Warns
     -----
     ValidityWarning
-        From a field, if kernels fluctuate by half of their mean at order 1/N, or if the terms of
-        order 1/N² exceed a tenth of those of order 1/N.
+        From a field of order 1/N, if kernels of the hidden layers fluctuate by half of them, or a
+        mean is shifted by half of the kernel, once each; or if the terms of order 1/N² exceed a
+        tenth of those of order 1/N.
 
     Examples
     --------

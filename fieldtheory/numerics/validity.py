@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -10,9 +12,10 @@ from fieldtheory import validation
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.finite import ratio
 
-# Standard deviations relative to means, and terms of order 1/N² to those of order 1/N, from which
+# Terms of order 1/N relative to kernels, and terms of order 1/N² to those of order 1/N, from which
 # on the expansion is doubtful.
 LARGE, _CLOSE_ORDERS = 0.5, 0.1
+SHIFT = "shift of the mean"
 
 
 class ValidityWarning(UserWarning):
@@ -30,17 +33,68 @@ class ValidityWarning(UserWarning):
     """
 
 
-def warn_if_not_small(network: DeepNetwork, variance: np.ndarray, mean: np.ndarray) -> float:
-    """Warn if kernels of some layer fluctuate by half of their mean; by how much they do."""
-    relative = ratio(np.sqrt(np.maximum(variance, 0.0)), mean)
-    if relative.max() > LARGE:
+def warn_if_not_small(
+    network: DeepNetwork, what: str, values: np.ndarray, kernels: np.ndarray
+) -> np.ndarray:
+    """Warn if terms of order 1/N reach half of a kernel; their sizes relative to √(K_αα K_ββ).
+
+    Parameters
+    ----------
+    network : DeepNetwork
+    what : str
+        What they are, in words.
+    values, kernels : ndarray, shape (layers,) or (layers, P, P)
+        The terms, and K*^(l), which may have more layers.
+    """
+    sizes = kernels[: len(values)]
+    if values.ndim > 1:
+        own = np.sqrt(np.diagonal(sizes, axis1=1, axis2=2))
+        sizes = own[:, :, None] * own[:, None]
+    relative = ratio(np.abs(values), sizes)
+    layer, *pair = map(int, np.unravel_index(np.argmax(relative), relative.shape))
+    if (largest := relative[layer, *pair]) > LARGE:
+        size = "√(K_αα K_ββ)" if len({*pair}) > 1 else "its value at infinite width"
+        entry = f" of the inputs {tuple(pair)}" if pair else ""
         warnings.warn(
-            f"kernels fluctuate by {relative.max():.2g} of their mean at depth "
+            f"the {what} of K^({layer}){entry} is {largest:.2g} times {size}, at depth "
             f"{network.depth} and width {network.width}: 1/N is not small",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
-    return float(relative.max())
+    return relative
+
+
+def warn_if_spread(
+    network: DeepNetwork,
+    variance: np.ndarray,
+    kernels: np.ndarray,
+    own: np.ndarray,
+    curvatures: Callable[[], np.ndarray],
+) -> np.ndarray:
+    """Warn if kernels of hidden layers fluctuate by half of them, or move the next ones by as much.
+
+    What the next layer sees counts: C^(l) may fluctuate by its size and be exact to order 1/N
+    where the skip connection carries more.
+
+    Parameters
+    ----------
+    network : DeepNetwork
+    variance, kernels : ndarray, shape (L + 1,) or (L + 1, P, P), (L + 2,) or (L + 2, P, P)
+        Var K^(l) and K*^(l).
+    own : ndarray, shape (L + 1,) or (L + 1, P)
+        The variances of what C^(l+1) is a function F of, for each input.
+    curvatures : callable
+        F'', asked for where the fluctuations are small, in the shape of ``own``.
+    """
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    spread = warn_if_not_small(network, "standard deviation", spread, kernels)
+    if spread.max() <= LARGE:
+        with suppress(ArithmeticError, ValueError), np.errstate(all="ignore"):
+            moved = np.nan_to_num(curvatures() * own / 2)
+            moved = moved[..., None] * np.eye(moved.shape[-1]) if variance.ndim > 1 else moved
+            what = "term F'' Var K/2"
+            warn_if_not_small(network, what, np.append(0 * moved[:1], moved, 0), kernels)
+    return spread
 
 
 def warn_of_left_out(network: LayeredNetwork, left_out: str) -> None:

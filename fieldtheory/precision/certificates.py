@@ -12,7 +12,7 @@ import sympy as sp
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.precision.balls import arb
-from fieldtheory.precision.layer_recursion import exact_coefficients
+from fieldtheory.precision.layer_recursion import exact_coefficients, exact_parameters
 
 # Digits of ends beyond those that are claimed.
 _GUARD = 3
@@ -50,7 +50,7 @@ def _fraction(value: arb) -> Fraction:
 def of_solution(
     network: LayeredNetwork, K0: Any, digits: int, fields: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Coefficients a, c, γ of the layers, K^(0), and intervals of the fields over the layers."""
+    """Parameters, a, c, γ of the layers, K^(0), and intervals of the fields over the layers."""
     pairs = {"00": (0, 0), "11": (1, 1), "01": (0, 1)}
     if not isinstance(K0, sp.MatrixBase):
         pairs, K0 = {"00": (0, 0)}, sp.Matrix([[K0]])
@@ -60,6 +60,10 @@ def of_solution(
         "activation": str(network.activation.expression),
         "digits": digits,
         "depth": network.depth,
+        "network": {
+            name: [*map(str, value)] if isinstance(value, list) else str(value)
+            for name, value in exact_parameters(network).items()
+        },
         "layers": [[str(x) for x in layer] for layer in exact_coefficients(network)[1:]],
         "input_kernel": {name: str(K0[pair]) for name, pair in pairs.items()},
         "claims": {

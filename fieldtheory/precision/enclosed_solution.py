@@ -103,8 +103,9 @@ class EnclosedSolution:
     def certificate(self, path: str | Path) -> None:
         """Write the intervals and what is needed to check them to a JSON file.
 
-        It holds the exact coefficients of the layers, K^(0), and ``residual_kernels``, ``kernels``
-        and ``response``, the output last, with decimal ends that are rounded outwards.
+        It holds the exact parameters and coefficients of the layers, K^(0), and
+        ``residual_kernels``, ``kernels`` and ``response``, the output last, with decimal ends that
+        are rounded outwards.
         ``tools/check_certificate.py`` of the repository checks it for erf and ReLU with Python's
         integers alone, by enclosures of its own.
 

@@ -43,16 +43,26 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)
     """
-    parameters = network.parameters
-    own = {name: _exact_scales(network, name) for name in network.layer_parameters}
-
-    def of_layer(index: int) -> dict[str, sp.Rational]:
-        values = parameters | {name: scales[index] for name, scales in own.items()}
-        return {name: sp.Rational(exact(number(value))) for name, value in values.items()}
-
-    hidden = [network.layer(of_layer(index)) for index in range(network.depth)]
-    layers = [Coefficients(0, 0, 0), *hidden, network.readout(of_layer(-1))]
+    parameters = exact_parameters(network).items()
+    of_layers = [
+        {name: x[index] if isinstance(x, list) else x for name, x in parameters}
+        for index in range(network.depth)
+    ]
+    layers = (0, 0, 0), *map(network.layer, of_layers), network.readout(of_layers[-1])
     return [Coefficients(*map(sp.sympify, each)) for each in layers]
+
+
+def exact_parameters(network: LayeredNetwork) -> dict[str, Any]:
+    """Parameters as rational numbers, lists of those with one value for every layer."""
+    own = {name: _exact_scales(network, name) for name in network.layer_parameters}
+    return {
+        name: [*map(_rational, own[name])] if name in own else _rational(value)
+        for name, value in network.parameters.items()
+    }
+
+
+def _rational(value: Any) -> sp.Rational:
+    return sp.Rational(exact(number(value)))
 
 
 def _exact_scales(network: LayeredNetwork, name: str) -> Any:

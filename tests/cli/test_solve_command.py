@@ -75,11 +75,12 @@ class TestSolve:
             assert format(value, ".6g") in text
         assert "layer 3 is the output" in text
 
-    def test_warning_is_one_line(self):
+    def test_warnings_are_one_line_each(self):
         result = call("solve", "-L", 5, "-a", "relu", "--fluctuations", "--width", 1)
         assert result.exit_code == 0
-        (line,) = result.stderr.splitlines()
-        assert line.startswith("warning: kernels fluctuate by")
+        spread, shift = result.stderr.splitlines()
+        assert spread.startswith("warning: the standard deviation of K^(5) is ")
+        assert shift.startswith("warning: the shift of the mean of K^(6) is ")
 
 
 class TestData:

@@ -316,12 +316,69 @@ def test_overflow_of_the_response_alone():
         _ = s.response
 
 
-def test_small_width_warns():
-    with pytest.warns(ft.ValidityWarning, match="width 3: 1/N is not small"):
-        _ = ft.solve(network(3, "relu", 1.0, width=3), K0).G11
+def forward(activation, depth, width, weight):
+    """Without biases, so that φ that are powers keep powers."""
+    parameters = {"weight_variance": weight, "bias_variance": 0.0}
+    return ft.FeedForwardNetwork(depth=depth, activation=activation, width=width, **parameters)
+
+
+OF_SPREAD = "G11", "kernel_variance", "four_point", "output_kurtosis"
+OF_SHIFT = "mean_shift", "kernel_shift"
+# ⟨C⟩ of products of matrices is exact, Var C = 2 l C²/N; C = a K is that of one input, and an entry
+# of two that are uncorrelated has half of it. Signs have C = 1, and Var C = 1/N where uncorrelated.
+# Of h² and h³ C ~ K² and K³, Var K/K² = 96/9N and 10170/225N, and F'' Var K/2 is 1 and 3 of them.
+STACK = ft.BlockNetwork(
+    depth=4, width=24, expansion=0.25, activation="squared_relu", gated=True, normalization=None
+)
+DOUBTFUL = [
+    (forward("linear", 3, 3, 1.0), 1.0, OF_SPREAD, "standard deviation", 3, "", 2**0.5),
+    (forward("linear", 3, 3, 1.0), np.eye(2), OF_SPREAD, "standard deviation", 3, "(0, 0)", 2**0.5),
+    (forward("sign", 1, 2, 1.0), np.eye(2), OF_SPREAD, "standard deviation", 1, "(0, 1)", 0.5**0.5),
+    (forward("h**2", 1, 20, 1.0), 1.0, OF_SHIFT, "shift of the mean", 2, "", 96 / 180),
+    (forward("h**3", 1, 200, 0.01), 1.0, OF_SPREAD, "term F'' Var K/2", 2, "", 0.678),
+    (STACK, 1.0, OF_SHIFT, "shift of the mean", 4, "", 1.19294e12 / 1.0303e9),
+    (STACK, 1.0, (*OF_SPREAD, "stream_covariance"), "standard deviation", 4, "", 49.8),
+]
+
+
+@pytest.mark.parametrize("net, kernel, fields, what, layer, entry, size", DOUBTFUL)
+def test_fields_of_order_1_doubt_it_where_it_is_not_small(
+    net, kernel, fields, what, layer, entry, size
+):
+    for name in fields:
+        s = ft.solve(net, kernel)
+        with pytest.warns(ft.ValidityWarning) as caught:
+            for again in (name, *fields):
+                getattr(s, again)
+        (said,) = (str(warning.message) for warning in caught)
+        of = f" of the inputs {entry}" if entry else ""
+        assert said.startswith(f"the {what} of K^({layer}){of} is {size:.2g} times "), name
+        assert said.endswith(f"at depth {net.depth} and width {net.width}: 1/N is not small")
+
+
+@pytest.mark.parametrize(
+    "net, kernel",
+    [
+        (network(3, "relu", 1.0, width=500), K0),
+        # C^(l) fluctuates by its size, the stream does not.
+        (ft.ResidualNetwork(depth=3, activation="relu", branch_scale=0.1, width=2), 1.0),
+        (ft.ResidualNetwork(depth=3, branch_scale=0.1, width=2), [[1.0, 0.3], [0.3, 1.0]]),
+        (ft.BlockNetwork(depth=12, gated=True, activation="silu", width=64), 1.0),
+        (ft.BlockNetwork(depth=3, width=64), [[1.0, 0.3], [0.3, 1.0]]),
+    ],
+)
+def test_no_doubt_where_it_is_small(net, kernel):
+    s = ft.solve(net, kernel)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _ = ft.solve(network(3, "relu", 1.0, width=500), K0).G11
+        for name in (*OF_SHIFT, *OF_SPREAD):
+            getattr(s, name)
+
+
+def test_shifts_of_several_inputs_cost_no_covariances():
+    s = ft.solve(network(2), [[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    _ = s.kernel_shift
+    assert not {"covariances", "sources"} & vars(s.pair_theory).keys()
 
 
 @pytest.mark.parametrize("field", ["G11", "kernel_variance"])

@@ -138,12 +138,12 @@ def kernel_covariance(
 
 
 def accumulated_variance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
-    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1,).
+    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1, ...) of G11 (L + 2, L + 2, ...).
 
     F25 prints the diagonal terms k = m alone, after eq. (133).
     """
     half = accumulate(layers.skips[:-1], G11[:-1, :-1])
-    return np.diagonal(accumulate(layers.skips[:-1], half.T)).copy()
+    return np.einsum("ll...->l...", accumulate(layers.skips[:-1], half.swapaxes(0, 1))).copy()
 
 
 def seen_by_neurons(

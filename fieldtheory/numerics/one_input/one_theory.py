@@ -14,7 +14,7 @@ from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.neurons.finite_width import at_second_order
 from fieldtheory.numerics.neurons.interacting_neurons import SecondOrder
 from fieldtheory.numerics.one_input import fluctuations
-from fieldtheory.numerics.validity import warn_if_not_small, warn_if_orders_are_close
+from fieldtheory.numerics.validity import warn_if_orders_are_close
 
 # What there is if terms of order 1/N² are not resolved.
 _WITHOUT = "; order=1 does without them"
@@ -37,7 +37,7 @@ class OneTheory:
     Warns
     -----
     ValidityWarning
-        Once each, where the orders 1/N and 1/N² are not small.
+        Where the order 1/N² is not small.
     """
 
     mean_field: MeanField
@@ -54,9 +54,7 @@ class OneTheory:
         C, K = field.limits_at_zero
         S22 = fluctuations.source_covariance(self.network, field.layers, K, C)
         chain = field.layers, field.moving_gains
-        G11 = fluctuations.kernel_covariance(*chain, S22, self.network.width)
-        warn_if_not_small(self.network, np.diagonal(G11), field.variances[0])
-        return G11
+        return fluctuations.kernel_covariance(*chain, S22, self.network.width)
 
     @cached_property
     def kernel_variance(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
+from fieldtheory.numerics.one_input.fluctuations import accumulated_variance
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.feature_correlators import (
@@ -170,8 +171,10 @@ class PairTheory:
     @property
     def kernel_variance(self) -> np.ndarray:
         """Var K_αβ^(l), shape (L + 1, P, P)."""
-        covariance = self._with_collinear(self.distinct.kernel_covariances[0])
-        return unpacked(np.diagonal(covariance, axis1=1, axis2=2), True) / self.width
+        place, factor = self.collinear.of_pairs()
+        # Of each pair with itself alone: no array of the size of G11.
+        own = np.diagonal(self.distinct.covariances[0], axis1=-2, axis2=-1)[..., place]
+        return unpacked(accumulated_variance(self.layers, own) * factor**2, True) / self.width
 
     @property
     def four_point(self) -> np.ndarray:
