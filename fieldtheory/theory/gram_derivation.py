@@ -10,11 +10,12 @@ from fieldtheory import validation
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.theory import gram_appendix
 from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.formulas import known_quantities, results_latex
+from fieldtheory.theory.formulas import SYMBOLS, known_quantities, results_latex, symbols_latex
 from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
@@ -64,6 +65,7 @@ class GramDerivation(ActionTheory):
             "propagator", or one block, "S11" to "S22" and "G11" to "G22"; "response" of the stream
             and of residual kernels; "fluctuations" and "mean_shift", recursions for N times the
             covariance and the shift of the mean of X, to which the propagator and loops amount.
+            "symbols" lists what the symbols mean that results do not define.
         width, numbered
             As in `Derivation.latex`.
 
@@ -78,12 +80,20 @@ class GramDerivation(ActionTheory):
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
         X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
-        names = known_quantities(quantity, formulas.TABLE)
+        names = known_quantities(quantity, (*formulas.TABLE, SYMBOLS))
+        if names == [SYMBOLS]:
+            texts = gram_appendix.meanings(self._layer(width))
+            return symbols_latex(texts, width, numbered)
+        for name in names:
+            validation.choice("quantity", name, tuple(formulas.TABLE))
         return results_latex(names, self._layer(width), formulas.TABLE, numbered)
 
     def document(self, *, width: float = TEXT_WIDTH) -> str:
-        """The theory from the network to its order 1/N, a LaTeX document that pdflatex compiles."""
-        return formulas.document(self._layer(width))
+        """The derivation step by step, from the network to its order 1/N, a document for pdflatex.
+
+        Columns of up to 270 points stand two on a page.
+        """
+        return gram_appendix.document(self._layer(width))
 
     def _layer(self, width: float) -> formulas.OneLayer:
         column = validation.within("width", width, 240.0, 2000.0)
