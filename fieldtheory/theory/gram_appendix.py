@@ -46,13 +46,14 @@ F_{l},\ J_{l} = one layer as a function of the Gram matrix before it; its deriva
 _OF_PAIRS = r"\alpha,\ \beta,\ \gamma,\ \delta = inputs; $\alpha\leq\beta$ for a pair" + "\n"
 _OF_TEXT = r"""
 i = unit, as is $j$ at hidden signals and weights
-W^{(l)},\ V^{(l)},\ W'^{(l)} = inner weights of a layer, of the gate, outer weights
+W^{(l)},\ W_{v}^{(l)},\ W'^{(l)} = inner weights of a layer, of the gate, outer weights
 W^{\mathrm{in}},\ W^{\mathrm{out}} = weights of the readin, of the readout
 b^{(l)},\ b'^{(l)},\ b^{\mathrm{in}},\ b^{\mathrm{out}} = biases
 \theta = all weights and biases
 p(y|x) = law of the output over networks
 f^{(l)},\ a^{(l)} = what a branch adds to the stream; activity of its hidden units
 r,\ s = what is read of a signal; what the skip connection carries of it
+a_{l},\ c_{l} = coefficients of a residual kernel, of mean products and of biases
 A_{l, m} = what the stream keeps of layer $m$ in layer $l$
 \nu_{0} = dimension of the input over $N$
 K = a variance
@@ -109,8 +110,9 @@ def _network(n: OneLayer) -> tuple[list[Equation], ...]:
     """The equations of a layer, the law of its weights, what is passed on, and φ."""
     parameters = layer_parameters(n.network, "l")
     skip, phi = latex(n.names.coefficients(n.network, 1).skip), n.names.factors
-    letters = [("u", "W", "b"), ("v", "V", "c")]
-    letters += [(f"u_{{{k}}}", f"W_{{{k}}}", f"b_{{{k}}}") for k in range(3, len(phi) + 1)]
+    names = ["u", "v", *(f"u_{{{k}}}" for k in range(3, len(phi) + 1))]
+    # Of those of a gate the signal stands below.
+    letters = [("u", "W", "b"), *((v, f"W_{{{v}}}", f"b_{{{v}}}") for v in names[1:])]
     signals = [sp.Symbol(f"{u}^{{(l)}}", real=True) for u, *_ in letters[: len(phi)]]
     activity = sp.Mul(*[f(x) for f, x in zip(phi, signals, strict=True)])
     layers = [
