@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fieldtheory import validation
+from fieldtheory.networks.dispatch import RESIDUAL_ONLY, missing, require_known, residual_only
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -54,7 +55,12 @@ class GramDerivation(ActionTheory):
     activation = property(lambda self: self.network.activation)
 
     def latex(
-        self, quantity: str | Sequence[str], *, width: float = TEXT_WIDTH, numbered: bool = False
+        self,
+        quantity: str | Sequence[str],
+        *,
+        width: float = TEXT_WIDTH,
+        numbered: bool = False,
+        **others: Any,
     ) -> str:
         """LaTeX of results for symbolic layers, with the definitions of what stands in them.
 
@@ -80,6 +86,9 @@ class GramDerivation(ActionTheory):
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
         X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
+        require_known(others, ("quantity", "width", "numbered"), self.network)
+        if isinstance(quantity, str) and quantity in RESIDUAL_ONLY:
+            raise residual_only(quantity, self.network)
         names = known_quantities(quantity, (*formulas.TABLE, SYMBOLS))
         if names == [SYMBOLS]:
             texts = gram_appendix.meanings(self._layer(width))
@@ -88,12 +97,16 @@ class GramDerivation(ActionTheory):
             validation.choice("quantity", name, tuple(formulas.TABLE))
         return results_latex(names, self._layer(width), formulas.TABLE, numbered)
 
-    def document(self, *, width: float = TEXT_WIDTH) -> str:
+    def document(self, *, width: float = TEXT_WIDTH, **others: Any) -> str:
         """The derivation step by step, from the network to its order 1/N, a document for pdflatex.
 
         Columns of up to 270 points stand two on a page.
         """
+        require_known(others, ("width",), self.network)
         return gram_appendix.document(self._layer(width))
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, name)
 
     def _layer(self, width: float) -> formulas.OneLayer:
         column = validation.within("width", width, 240.0, 2000.0)
