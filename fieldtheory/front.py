@@ -38,7 +38,7 @@ from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
-from fieldtheory.scaling.required_width import required_width
+from fieldtheory.scaling.kernel_width import required_width
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive

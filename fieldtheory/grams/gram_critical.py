@@ -9,11 +9,8 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.family import single_network
-from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.networks.parameters import named_arguments
-
-# Share by which kernels differ by rounding.
-_ROUNDING = 1e-12
 
 
 class CriticalBlock(NamedTuple):
@@ -72,7 +69,7 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
     if not abs(skip) < 1:
         raise ValueError(f"skip_scale must be above -1 and below 1 to keep K0, got {skip:g}")
     solution = GramSolution(one, np.array(K))
-    if abs(solution.kernels[0] - K) > _ROUNDING * K:
+    if one.stream(GramEntry(*(2 * K,) * 3), one.of_layer(1)) != 2 * K:
         raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
     branch = solution.residual_kernels[1]
     if not branch > 0:

@@ -14,7 +14,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# Why blocks do not have it, by names of functions, arguments and fields.
+# Why blocks do not have it, by names of functions and arguments.
 _REASONS = {
     "digits, proven": "its recursions are written for one matrix a layer",
     "convention": "F25 defines it for these",
@@ -26,15 +26,6 @@ _REASONS = {
     "layers, abbreviate, put_in, notation, misprints, tangent_kernel, saturation, large_depth": (
         "formulas of blocks are those of symbolic layers, in short symbols"
     ),
-    "diagrams, correction": "the loop expansion is written for units of one kind",
-    "order=2, four_point_2, kernel_shift_2, mean_shift_2, variance_2, third_cumulant, order_ratio, "
-    "resummed_mean, resummed_variance, output_law, output_density": (
-        "terms of order 1/N² are derived for units of one kind, and blocks have two"
-    ),
-    "log_kernels, log_response, log_tangent_kernels, tangent_signs": (
-        "numbers beyond float64 follow the asymptote of one φ"
-    ),
-    "mean_shift_error, four_point_error": "averages of hidden units of blocks are not sampled",
     "method='saturation', method='large_depth', method='deep_limit', dynamic_range, slope": (
         "approximations to ρ* are those of a φ that reads the stream itself"
     ),
@@ -54,7 +45,22 @@ _REASONS = {
         "the equations of PDLT-B are those of one matrix a layer without norm"
     ),
 }
-RESIDUAL_ONLY = {name: why for names, why in _REASONS.items() for name in names.split(", ")}
+# The same by names of attributes of results.
+_OF_RESULTS = {
+    "diagrams, correction": "the loop expansion is written for units of one kind",
+    "order=2, four_point_2, kernel_shift_2, mean_shift_2, variance_2, third_cumulant, order_ratio, "
+    "resummed_mean, resummed_variance, output_law, output_density": (
+        "terms of order 1/N² are derived for units of one kind, and blocks have two"
+    ),
+    "log_kernels, log_response, log_tangent_kernels, tangent_signs": (
+        "numbers beyond float64 follow the asymptote of one φ"
+    ),
+    "mean_shift_error, four_point_error": "averages of hidden units of blocks are not sampled",
+}
+RESIDUAL_ONLY, _ATTRIBUTES = (
+    {name: why for names, why in reasons.items() for name in names.split(", ")}
+    for reasons in (_REASONS | _OF_RESULTS, _OF_RESULTS)
+)
 
 
 def residual_only(name: str, network: Any) -> TypeError:
@@ -81,7 +87,7 @@ def require_known(options: Iterable[str], known: Collection[str], network: Any) 
 
 def missing(result: Any, name: str) -> AttributeError:
     """The error for an attribute that a result does not have, with the reason if there is one."""
-    if name in RESIDUAL_ONLY:
+    if name in _ATTRIBUTES:
         return AttributeError(str(residual_only(name, result.network)))
     return AttributeError(f"{type(result).__name__!r} object has no attribute {name!r}")
 
