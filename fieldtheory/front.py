@@ -12,6 +12,8 @@ from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.grams import GramSolution, GramTangentKernels
+from fieldtheory.grams.gram_critical import CriticalBlock, critical_block
+from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
@@ -36,6 +38,7 @@ from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
+from fieldtheory.scaling.kernel_width import required_width
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive
@@ -48,6 +51,7 @@ __all__ = [
     "BlockNetwork",
     "Comparison",
     "ConnectedCorrelator",
+    "CriticalBlock",
     "CriticalPoint",
     "DataVariability",
     "DepthLimit",
@@ -82,6 +86,7 @@ __all__ = [
     "audit",
     "compare",
     "covariance_with",
+    "critical_block",
     "critical_network",
     "data_variability",
     "depth_limit",
@@ -96,11 +101,13 @@ __all__ = [
     "optimal_output_variance",
     "optimal_scaling",
     "posterior",
+    "required_width",
     "simulate",
     "simulate_gradients",
     "simulate_response",
     "solve",
     "spectrum",
+    "spread_scaling",
     "sweep",
     "tangent_kernels",
     "tilted_posterior",

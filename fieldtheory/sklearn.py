@@ -393,7 +393,9 @@ def _nested(network: LayeredNetwork) -> dict[str, Any]:
 
 
 def _network_of(network: Any) -> LayeredNetwork:
-    return ResidualNetwork(depth=10) if network is None else checked_network(network)
+    if network is None:
+        return ResidualNetwork(depth=10)
+    return checked_network(network, "NetworkGPRegressor")
 
 
 def _is_positive(value: Any) -> bool:

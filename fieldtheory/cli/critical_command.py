@@ -6,12 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli.options import ActivationText, OutputFormat
+from fieldtheory.cli.options import ACTIVATION, NETWORK, OutputFormat
+from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import print_rows
 
+CriticalActivation = Annotated[
+    str | None,
+    typer.Option(
+        "--activation",
+        "-a",
+        help=ACTIVATION,
+        show_default="relu; gelu of blocks",
+        rich_help_panel=NETWORK,
+    ),
+]
+_WITHOUT = (
+    *("K0", "activation", "depth", "width", "branch_scale", "schedule", "skip_scale"),
+    *("weight_variance", "bias_variance", "readout_weight_variance", "readout_bias_variance"),
+)
 
+
+@with_network(*_WITHOUT)
 def critical(
-    activation: ActivationText = "relu",
+    problem: Problem,
+    activation: CriticalActivation = None,
     skip_scale: Annotated[
         str | None,
         typer.Option(
@@ -29,6 +47,10 @@ def critical(
     outputs: Annotated[
         int, typer.Option(help="Number n_L of outputs, for the best L/N and γ.")
     ] = 1,
+    K0: Annotated[
+        float,
+        typer.Option("--K0", "-k", help="Of --family block: the variance of the stream to keep."),
+    ] = 1.0,
     format: OutputFormat = "table",
 ) -> None:
     """Weights and biases at which a residual network neither amplifies nor damps signals.
@@ -41,6 +63,10 @@ def critical(
 
     With --depth and --width and without --skip-scale, gamma is the best one for that ratio.
 
+    For --family block, whose weights are typed, rho is the scale of the branches that keeps the
+    variance K0 of the stream, chi_par and chi_perp what a layer multiplies small changes of the
+    variance and of the distance of two inputs by.
+
     Examples:
 
         fieldtheory critical -a relu --skip-scale 0,0.5,0.9
@@ -48,6 +74,8 @@ def critical(
         fieldtheory critical -a tanh --depth 200 --width 100
 
         fieldtheory critical -a "h/(1+abs(h))" --skip-scale 0.7 --format json
+
+        fieldtheory critical --family block -a silu --gated --skip-scale 0.7,0.9
     """
     from fieldtheory import validation
     from fieldtheory.cli import values
@@ -57,8 +85,14 @@ def critical(
         optimal_skip_scale,
         vertex_slope,
     )
+    from fieldtheory.networks.block import BlockNetwork
 
-    phi = values.activation(activation)
+    if isinstance(problem.network, BlockNetwork):
+        if (depth, width, outputs) != (None, None, 1):
+            raise ValueError("depth, width and outputs must be left out for --family block")
+        print_rows(_of_blocks(problem.network, activation, skip_scale, K0), format, "blocks")
+        return
+    phi = values.activation(activation or "relu")
     if (depth is None) != (width is None):
         raise ValueError("depth and width must be given together, got one of them")
     if skip_scale is not None:
@@ -84,3 +118,20 @@ def critical(
             }
         )
     print_rows(rows, format, f"critical networks, φ = {phi.name}")
+
+
+def _of_blocks(
+    network: Any, activation: str | None, skip_scale: str | None, K0: float
+) -> list[dict[str, Any]]:
+    """A row for every γ."""
+    import fieldtheory as ft
+    from fieldtheory.cli import values
+
+    if activation is not None:
+        network = network.replace(activation=values.activation(activation))
+    scales = values.numbers("skip_scale", skip_scale or "0")
+    rows = []
+    for gamma in scales if isinstance(scales, list) else [scales]:
+        rho, parallel, perpendicular = ft.critical_block(network.replace(skip_scale=gamma), K0)
+        rows.append({"gamma": gamma, "rho": rho, "chi_par": parallel, "chi_perp": perpendicular})
+    return rows

@@ -130,7 +130,7 @@ def derive(
     # Of documents and of formulas alone.
     own, kept = ("misprints", misprints) if document else ("abbreviate", abbreviate)
     styles[own] = None if kept else False
-    for name, value in (scales | styles if family == "block" else given).items():
+    for name, value in (scales if family == "block" else given).items():
         if value is not None:
             raise ValueError(f"{name} must be left out for --family {family}, got {value!r}")
     theory: Any

@@ -27,7 +27,6 @@ INTENTS = (
 SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
 ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
-ActivationText = Annotated[str, _network("--activation", "-a", help=ACTIVATION)]
 NetworkActivation = Annotated[
     str | None, _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks")
 ]

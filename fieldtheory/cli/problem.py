@@ -160,9 +160,10 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | Non
     if "readin_bias_variance" in parameters and sampled and samples.variance(scale) is not None:
         readin_bias = parameters["readin_bias_variance"]
         parameters["readin_bias_variance"] = 0.0 if readin_bias is None else readin_bias
+    parameters.setdefault("depth", 1)
     network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
     dataset = None if data is None else _samples(inputs, most)
-    words, kernel = samples.given_kernel(inputs.get("K0", ""), dataset, scale, network)
+    words, kernel = samples.given_kernel(inputs.get("K0", "1"), dataset, scale, network)
     if dataset is not None and dataset.note:
         echo(f"note: {dataset.note}", err=True)
     chosen = {name: value for name, value in inputs.items() if name != "K0" and value is not None}

@@ -86,6 +86,7 @@ def solve(
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
+    from fieldtheory.networks.dispatch import residual_only
     from fieldtheory.networks.family import LayeredNetwork
 
     require_place(save, ".npz", ".nc")
@@ -96,7 +97,7 @@ def solve(
     layered = isinstance(problem.network, LayeredNetwork)
     if digits is not None:
         if not layered:
-            raise ValueError(f"digits must be left out for --family block, got {digits}")
+            raise residual_only("digits", problem.network)
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
         network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ _TRAINING = "What is trained"
 _EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
 
 
-@with_network(data=True, readin=True, dimension="--parametrization standard", families=False)
+@with_network(data=True, readin=True, dimension="--parametrization standard")
 def tangent(
     problem: Problem,
     parametrization: Annotated[
@@ -35,6 +35,15 @@ def tangent(
         str,
         typer.Option(help="Learning rates of the biases, likewise.", rich_help_panel=_TRAINING),
     ] = "1",
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --family block, in place of these: learning rates of kinds of parameters, "
+            "inner_weight=0,outer_bias=2; of readin, inner, gate, outer, readout. Others are 1.",
+            show_default="all 1",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
     save: Save = None,
     format: OutputFormat = "table",
 ) -> None:
@@ -58,10 +67,14 @@ def tangent(
 
         fieldtheory tangent -L 2000 -a relu --weight-variance 2
 
+        fieldtheory tangent --family block -L 12 -k 1 --rates readin_weight=0,readout_weight=0
+
         fieldtheory tangent -L 20 --data samples.csv --scale none --save theta.npz
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
+    from fieldtheory.networks.dispatch import residual_only
+    from fieldtheory.networks.gram import GramNetwork
 
     require_place(save, ".npz", ".nc")
     standard = parametrization == "standard"
@@ -70,15 +83,26 @@ def tangent(
     title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
-    kernels = ft.tangent_kernels(
-        problem.network,
-        problem.kernel,
-        parametrization,
-        weight_rates=values.numbers("weight_rates", weight_rates),
-        bias_rates=values.numbers("bias_rates", bias_rates),
-    )
-    logarithms = {"log_tangent_kernels": "ln|Theta|"}
-    if kernels.inputs > 1:
+    logarithms = {}
+    if isinstance(problem.network, GramNetwork):
+        given = {"weight_rates": weight_rates != "1", "bias_rates": bias_rates != "1"}
+        for name, chosen in ({"parametrization": standard} | given).items():
+            if chosen:
+                raise residual_only(name, problem.network)
+        chosen_rates = values.assignments("rates", rates or "")
+        kernels: Any = ft.tangent_kernels(problem.network, problem.kernel, chosen_rates)
+    elif rates is not None:
+        raise ValueError(f"rates must be left out for --family residual, got {rates!r}")
+    else:
+        kernels = ft.tangent_kernels(
+            problem.network,
+            problem.kernel,
+            parametrization,
+            weight_rates=values.numbers("weight_rates", weight_rates),
+            bias_rates=values.numbers("bias_rates", bias_rates),
+        )
+        logarithms["log_tangent_kernels"] = "ln|Theta|"
+    if logarithms and kernels.inputs > 1:
         logarithms["tangent_signs"] = "sign"
     rows = rows_or_logarithms(kernels, logarithms)
     if save is not None:

@@ -46,6 +46,21 @@ def numbers(name: str, text: str) -> float | list[float]:
     return values[0] if len(values) == 1 else values
 
 
+def assignments(name: str, text: str) -> dict[str, float]:
+    """Numbers by names.
+
+    Examples
+    --------
+    >>> assignments("rates", "inner_weight=0,outer_bias=2"), assignments("rates", "")
+    ({'inner_weight': 0.0, 'outer_bias': 2.0}, {})
+    """
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    try:
+        return {key.strip(): float(value) for key, _, value in pairs}
+    except ValueError:
+        raise ValueError(f"{name} must be names with numbers, a=0,b=2, got {text!r}") from None
+
+
 def schedule(name: str, text: str) -> Any:
     """ρ_l: a number or numbers as `numbers`, or the name of a schedule.
 

@@ -70,7 +70,7 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
     array([0.  , 2.25, 4.5 ])
     """
     if np.ndim(K0) == 2:
-        return pair_vertex(single_network(network), validation.input_kernel_array("K0", K0))
+        return pair_vertex(_checked(network), validation.input_kernel_array("K0", K0))
     layers, K = _saddle_point(network, K0)
     averages = network_functions(network)
     squares = averages.connected(K[:-1], K[:-1], K[:-1])
@@ -162,9 +162,13 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
     )
 
 
+def _checked(network: Any) -> LayeredNetwork:
+    return single_network(network, function="the closure of PDLT-B")
+
+
 def _saddle_point(network: LayeredNetwork, K0: Any) -> tuple[LayerCoefficients, np.ndarray]:
     """The coefficients of the layers, and K^(l) up to the output."""
-    checked = single_network(network)
+    checked = _checked(network)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim:
         raise ValueError(f"K0 must be a variance, got shape {kernel.shape}")

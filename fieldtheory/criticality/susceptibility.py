@@ -80,7 +80,7 @@ def susceptibilities(network: LayeredNetwork, K: Any) -> Susceptibilities:
     >>> found.parallel.round(4), found.perpendicular.round(4)
     (array([1.    , 0.3863]), array([1.    , 0.5983]))
     """
-    layers = layer_coefficients(checked_network(network))
+    layers = layer_coefficients(checked_network(network, "susceptibilities"))
     weights, skips = layers.weights[1:-1], layers.skips[1:-1]
     if network.batch_shape or (weights != weights[0]).any() or (skips != skips[0]).any():
         raise ValueError("network must have one branch_scale and one skip_scale for all layers")
@@ -135,7 +135,7 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
     if start.shape != (3,):
         raise ValueError(f"components must have shape (3,), got shape {start.shape}")
     _positive("components[0]", start[0])
-    layers = layer_coefficients(single_network(network))
+    layers = layer_coefficients(single_network(network, function="component_kernels"))
     averages = network_functions(network)
     change = _slope_change(averages.averages)
     kernels = np.empty((network.depth + 1, 3))

@@ -6,7 +6,8 @@ A variance moves with its own variance of the input, a covariance with two varia
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -52,14 +53,14 @@ def propagators(chain: GramChain) -> np.ndarray:
     return propagate(skips, np.concatenate([first, gains]), sources)
 
 
-def tangents(chain: GramChain, rates: Mapping[str, float]) -> np.ndarray:
-    """Θ^(l) of the stream and of the output, (L + 2, ..., p), for learning rates of each kind.
+def tangent_terms(chain: GramChain) -> tuple[np.ndarray, np.ndarray]:
+    """What kinds of parameters add to Θ of their layer, (kinds, L + 2, ..., p), and gains of Θ.
 
         Θ^(0) = K^(0),   Θ^(l) = (∂F_αβ/∂X_αβ) Θ^(l-1) + C^(l) + Σ_k (∂C/∂Q_k) Q_k
 
     at fixed variances, before the norm of a stream that is normalised: weights and biases of
     variance σ² are trained as σ w with w of variance one, those of a hidden signal add their part
-    of Q_k, the outer ones theirs of C.
+    of Q_k, the outer ones theirs of C. The gains, (L + 1, ..., p), end with that of the readout.
     """
     network, parameters, X = chain.network, chain.parameters, chain.states[1]
     bias = parameters["readin_bias_variance"]
@@ -68,19 +69,43 @@ def tangents(chain: GramChain, rates: Mapping[str, float]) -> np.ndarray:
     Q, moved = (chain.signals(X[:-1], order) for order in (0, 1))
     averages = [*map(chain.average, chain.functions, Q)]
     gain = chain.skips * stream[:-1]
-    source = rates["outer_weight"] * coefficients.weight * math.prod(averages)
-    source = source + rates["outer_bias"] * coefficients.bias
+    first, hidden, last = 0, slice(1, -1), -1
+    terms: dict[str, tuple[Any, Any]] = {
+        "readin_weight": (first, chain.inputs - bias),
+        "readin_bias": (first, bias),
+        "outer_weight": (hidden, coefficients.weight * math.prod(averages)),
+        "outer_bias": (hidden, coefficients.bias),
+        "readout_weight": (last, readout.weight * chain.entries("read", X[-1], 0)),
+        "readout_bias": (last, readout.bias),
+    }
     for k, name in enumerate(network.signal_names):
         others = math.prod(averages[:k] + averages[k + 1 :])
         slope = coefficients.weight * chain.slope(chain.functions[k], Q[k]) * others
         of_bias = network.signals(np.zeros_like(Q[k]), parameters)[k]
-        weights = rates[f"{name}_weight"] * (Q[k] - of_bias)
-        source = source + slope * (weights + rates.get(f"{name}_bias", 0.0) * of_bias)
+        terms[f"{name}_weight"] = hidden, slope * (Q[k] - of_bias)
+        terms[f"{name}_bias"] = hidden, slope * of_bias
         gain = gain + slope * moved[k]
-    theta = [rates["readin_weight"] * (chain.inputs - bias) + rates["readin_bias"] * bias]
-    for step, added in zip(gain, source, strict=True):
-        theta.append(step * theta[-1] + added)
-    of_readout = rates["readout_weight"] * chain.entries("read", X[-1], 0)
-    last = readout.weight * (read[-1] * theta[-1] + of_readout)
-    last = last + rates["readout_bias"] * readout.bias
-    return np.concatenate([stream * np.array(theta), last[None]])
+    sources = np.zeros((len(network.trained), len(X) + 1, *chain.inputs.shape))
+    for source, kind in zip(sources, network.trained, strict=True):
+        layers, values = terms[kind]
+        source[layers] = values
+    return sources, np.concatenate([gain, readout.weight * read[-1:]])
+
+
+def tangents(chain: GramChain, rates: Sequence[float]) -> np.ndarray:
+    """Θ^(l) of the stream and of the output, (L + 2, ..., p), for learning rates of each kind."""
+    sources, gains = tangent_terms(chain)
+    added = np.tensordot(rates, sources, 1)
+    theta = [added[0]]
+    for gain, more in zip(gains, added[1:], strict=True):
+        theta.append(gain * theta[-1] + more)
+    stream = chain.entries("stream", chain.states[1], 1)
+    return np.concatenate([stream * np.array(theta[:-1]), theta[-1:]])
+
+
+def tangent_parts(chain: GramChain, rates: Sequence[float]) -> np.ndarray:
+    """What kinds and layers have of Θ of the output, (kinds, L + 2, ..., p)."""
+    sources, gains = tangent_terms(chain)
+    passed = np.concatenate([np.cumprod(gains[::-1], 0)[::-1], np.ones_like(gains[:1])])
+    weights = np.reshape(rates, (-1, *(1,) * passed.ndim))
+    return np.asarray(weights * sources * passed)

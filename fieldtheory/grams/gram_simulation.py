@@ -24,6 +24,7 @@ from fieldtheory.montecarlo.sampling.plan import Run, Samples
 from fieldtheory.montecarlo.sampling.samplers import Draws, joined, neuron_products
 from fieldtheory.montecarlo.simulation import RUNS, samples_of, simulate
 from fieldtheory.networks.activations import h
+from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
@@ -36,10 +37,7 @@ class GramRun(Run):
     def __post_init__(self) -> None:
         network, own = self.network, np.diagonal(np.atleast_2d(self.kernel))
         if self.variance_reduction is not None:
-            raise ValueError(
-                f"variance_reduction must be left out for a {type(network).__name__}, for which "
-                f"there is none, got {self.variance_reduction!r}"
-            )
+            raise residual_only("variance_reduction", network)
         if self.method == "kernel" and self.inputs > self.independent:
             raise ValueError(
                 f"method 'kernel' needs at most {self.independent} inputs at width "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,8 +11,9 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_fluctuations import GramFluctuations
-from fieldtheory.grams.gram_responses import propagators, responses, tangents
+from fieldtheory.grams.gram_responses import propagators, responses, tangent_parts, tangents
 from fieldtheory.grams.gram_theory import GramChain
+from fieldtheory.networks.dispatch import missing, residual_only
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
@@ -56,6 +56,7 @@ class GramSolution(Computed):
     output_response        the same                          χ^out
     tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
+    shares                 (..., L+1) or (..., L+1, P)       C^(l) over γ² K^(l-1) + C^(l)
     decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
     full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
     G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
@@ -129,6 +130,15 @@ class GramSolution(Computed):
         return np.stack([*variances, own], axis=-1)
 
     @field
+    def shares(self) -> np.ndarray:
+        """C^(l)/(γ_l² K^(l-1) + C^(l)): of the mean square behind block l what the block adds."""
+        own = self._chain.pairs.own
+        shares = self._chain.states[0][:-1, ..., own] / self._chain.states[1][..., own]
+        return (
+            np.moveaxis(shares, 0, -2) if self._has_matrix else np.moveaxis(shares[..., 0], 0, -1)
+        )
+
+    @field
     def decorrelation(self) -> np.ndarray:
         """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
         own = np.sqrt(np.diagonal(self.kernels, axis1=-2, axis2=-1))
@@ -138,17 +148,21 @@ class GramSolution(Computed):
     @field
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l) of everything trained, last that of the output; see `tangent_kernels`."""
-        return self.trained({})
+        return self.trained(np.ones(len(self.network.trained)))
 
     @field
     def output_tangent_kernel(self) -> np.ndarray:
         """Θ^(L+1)."""
         return self._last(self.tangent_kernels)
 
-    def trained(self, rates: Mapping[str, float]) -> np.ndarray:
-        """Θ^(l) for learning rates of kinds of parameters, one where they are left out."""
-        whole = dict.fromkeys(self.network.trained, 1.0)
-        return self._laid_out(tangents(self._chain, whole | dict(rates)))
+    def trained(self, rates: np.ndarray) -> np.ndarray:
+        """Θ^(l) for a learning rate of every kind of parameters."""
+        return self._laid_out(tangents(self._chain, rates))
+
+    def trained_parts(self, rates: np.ndarray) -> np.ndarray:
+        """What kinds and layers add to Θ^(L+1)."""
+        parts = unpacked(tangent_parts(self._chain, rates), self._has_matrix)
+        return np.moveaxis(parts, (0, 1), (-4, -3) if self._has_matrix else (-2, -1))
 
     @field
     def G12(self) -> np.ndarray:
@@ -206,6 +220,9 @@ class GramSolution(Computed):
             f"GramSolution(depth={net.depth}, activation={net.activation.name}, "
             f"inputs={self.inputs}, width={net.width})"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, name)
 
     @cached_property
     def _chain(self) -> GramChain:
@@ -320,5 +337,7 @@ def solve_grams(
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if order != 1:
+        if order == 2:
+            raise residual_only("order=2", network)
         raise ValueError(f"order must be 1 for a {type(network).__name__}, got {order!r}")
     return GramSolution(network, kernel, rtol)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,10 @@ FIELDS = fields_of("rates | trained | \\eta | learning rates | one_network of_no
     replace(OF_SOLUTION["tangent_kernels"], written="always", column="Theta"),
     OF_SOLUTION["output_tangent_kernel"],
 )
+FIELDS |= fields_of(
+    "parts | trained layer | \\Theta^{(L+1)}_{k, l} | parts of kinds of parameters and of layers "
+    "in the tangent kernel of the output"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +34,18 @@ class GramTangentKernels(Computed):
     """The tangent kernel of a wide network of blocks of which one says what is trained.
 
     ``tangent_kernels`` Θ^(l), (..., L+2) or (..., L+2, P, P), last that of the output, and
-    ``output_tangent_kernel``; ``rates`` are those of the kinds in ``network.trained``.
+    ``output_tangent_kernel``; ``rates`` are those of the kinds in ``network.trained``. ``parts``,
+    (..., kinds, L+2) or (..., kinds, L+2, P, P), is what each kind of parameters in each layer,
+    read-in first and readout last, adds to ``output_tangent_kernel``, which is the sum of all.
 
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> theta = ft.tangent_kernels(ft.BlockNetwork(depth=2), 1.0, {"inner_weight": 0})
-    >>> theta.tangent_kernels.shape
-    (4,)
+    >>> theta = ft.tangent_kernels(ft.BlockNetwork(depth=2), 1.0)
+    >>> theta.parts.sum(axis=0).round(4), float(theta.output_tangent_kernel.round(4))
+    (array([1.0609, 1.0609, 0.6907, 1.    ]), 3.8125)
+    >>> theta.network.trained[2], float(theta.parts.sum(axis=1)[2].round(3))
+    ('inner_weight', 0.906)
     """
 
     table = FIELDS
@@ -50,8 +59,16 @@ class GramTangentKernels(Computed):
     @field
     def tangent_kernels(self) -> np.ndarray:
         """Θ^(l)."""
-        rates = dict(zip(self.network.trained, self.rates, strict=True))
-        return GramSolution(self.network, self.input_kernel, self.rtol).trained(rates)
+        return self._solution.trained(self.rates)
+
+    @field
+    def parts(self) -> np.ndarray:
+        """What each kind and layer adds to Θ^(L+1)."""
+        return self._solution.trained_parts(self.rates)
+
+    @cached_property
+    def _solution(self) -> GramSolution:
+        return GramSolution(self.network, self.input_kernel, self.rtol)
 
     @field
     def output_tangent_kernel(self) -> np.ndarray:
@@ -107,6 +124,8 @@ def gram_tangent_kernels(
     """
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
+    if not isinstance(rates, Mapping | None):
+        raise TypeError(f"rates must map kinds of parameters to rates, got {rates!r}")
     chosen = dict(rates or {})
     for name, rate in chosen.items():
         validation.choice("rates", name, network.trained)

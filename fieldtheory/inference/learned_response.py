@@ -21,6 +21,7 @@ from fieldtheory.inference.fluctuating_kernel import Regression
 from fieldtheory.inference.labelled import LabelledResult
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
+from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.solution import solve
@@ -89,8 +90,7 @@ class RespondingResult(LabelledResult):
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
         if not isinstance(self.network, LayeredNetwork):
-            name = type(self.network).__name__
-            raise ValueError(f"responses after labels are of layered networks, got a {name}")
+            raise residual_only("a response after labels", self.network)
         if not self.order:
             none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
             return none, none

@@ -39,6 +39,7 @@ from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, lin
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -250,10 +251,7 @@ def posterior(
     seed = validation.integer("seed", seed, 0)
     if isinstance(network, GramNetwork):
         if samples is not None:
-            raise ValueError(
-                f"samples must be left out for a {type(network).__name__}, whose G11 is computed "
-                f"as a whole, got {samples!r}"
-            )
+            raise residual_only("samples", network)
     elif samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
         if exact:

@@ -284,7 +284,7 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
     [1.6035, 1.9636]
     """
-    trajectory = trajectory_of(checked_network(network))
+    trajectory = trajectory_of(checked_network(network, "depth_limit"))
     kernel = validation.input_kernel_array("K0", K0)
     _check(network, kernel)
     layout = PairLayout(kernel)

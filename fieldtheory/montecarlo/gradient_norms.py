@@ -203,7 +203,7 @@ def simulate_gradients(
     uniform    0.379
     decreasing 15.16
     """
-    kernel = _variances(checked_network(network), K0, X)
+    kernel = _variances(checked_network(network, "simulate_gradients"), K0, X)
     inputs = np.atleast_1d(kernel)
     if not network.parameters["readin_weight_variance"]:
         raise ValueError(

@@ -234,7 +234,7 @@ def simulate_response(
     >>> simulate_response(net, [[0.3, 0.1], [0.1, 0.3]], samples=20).response.shape
     (6, 2, 2)
     """
-    checked_network(network)
+    checked_network(network, "simulate_response")
     kernel = validation.input_kernel_array("K0", K0)
     one = kernel[0] if kernel.ndim == 1 else kernel
     run = plan.checked_run(network, one, None, samples, seed, "kernel", False, False)

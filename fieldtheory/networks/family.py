@@ -12,6 +12,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
+from fieldtheory.networks.dispatch import SeparateTheory, residual_only
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
@@ -210,21 +211,25 @@ class LayeredNetwork(DeepNetwork, abstract=True):
         return np.broadcast_to(skips, (*skips.shape[:-1], self.depth))
 
 
-def checked_network(network: Any) -> LayeredNetwork:
-    """The argument ``network`` if it is of a family that is complete, or raise TypeError."""
+def checked_network(network: Any, function: str = "") -> LayeredNetwork:
+    """The argument ``network`` if it is of a family that is complete, or raise TypeError.
+
+    With the name of a ``function`` that other families do not have it says why.
+    """
+    if function and isinstance(network, SeparateTheory):
+        raise residual_only(function, network)
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
-            "network must be a ResidualNetwork or of another layered family, "
-            f"got {excerpt(network)}"
+            f"network must be a ResidualNetwork or of a family like it, got {excerpt(network)}"
         )
     check_family(network)
     return network
 
 
-def single_network(network: Any, *others: type) -> Any:
+def single_network(network: Any, *others: type, function: str = "") -> Any:
     """`checked_network`, or one of other families, without batch axes, or raise ValueError."""
     if not isinstance(network, others):
-        checked_network(network)
+        checked_network(network, function)
     if shape := network.batch_shape:
         raise ValueError(f"network must be one, without batch axes, got scales with {shape}")
     return network

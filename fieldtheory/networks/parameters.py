@@ -64,7 +64,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "normalization": Parameter("n", r"n", "norm", ("norm", "normalisation")),
     "norm_position": Parameter("pre/post", r"\mathrm{pre/post}", "place of the norm"),
-    "epsilon": Parameter("ε", r"\epsilon", "ε of the norm", ("eps",)),
+    "epsilon": Parameter("ε", r"\epsilon", "what the norm adds to the mean square", ("eps",)),
     "gated": Parameter("gate", r"\mathrm{gate}", "whether branches are gated", ("gate", "glu")),
     "expansion": Parameter("M/N", "M/N", "hidden units over the width", ("mlp_ratio", "ffn_ratio")),
     "inner_weight_variance": Parameter("σ_w²", r"\sigma_{w}^2", "variance of the inner weights"),

@@ -367,6 +367,8 @@ GRAM_FIELDS: Mapping[str, Field] = fields_of(
         | covariances of the Gram matrices of the stream in two layers over networks
         | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
         | simulated=Ensemble.kernel_covariance
+    shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
+        | shares of the blocks in the mean squares behind them | of_input
     """
 )
 # All that theory and simulation are compared in.

@@ -291,7 +291,7 @@ def _checked(network: Any) -> list[LayeredNetwork]:
     networks = list(network) if isinstance(network, Sequence) else [network]
     if not networks:
         raise TypeError("network must be one network or a sequence of them, got none")
-    networks = [checked_network(net) for net in networks]
+    networks = [checked_network(net, "a sequence of networks") for net in networks]
     for net in networks:
         if unit_branch(net).weight == 0 or net.readout(net.parameters).weight == 0:
             raise ValueError("network must have weight variances > 0 to respond to its input")

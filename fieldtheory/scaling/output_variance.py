@@ -174,7 +174,7 @@ def second_order(network: LayeredNetwork, time: np.ndarray, change: np.ndarray) 
 
 
 def _parameters(network: LayeredNetwork) -> tuple[PairFunctions, float, float]:
-    checked_network(network)
+    checked_network(network, "optimal_output_variance")
     branch = unit_branch(network)
     if branch.weight == 0:
         raise ValueError("network must have weight_variance > 0 to respond to its input, got 0.0")

@@ -55,7 +55,7 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         "propagator": results(["propagator"]),
         "response": results(_RESPONSES),
         "activation": _closed_forms(n),
-        **_page(n.column),
+        **lengths(n.column),
     }
     if explicit is not None:
         quantities = [q for q in LAYER_BY_LAYER if q != "G11" or has_fluctuations(explicit)]
@@ -69,17 +69,18 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         for half in text.split("<<symbols>>")
     )
     # SymPy writes the natural logarithm as \log.
-    return f"{before}{symbols_latex(n, True, before)}{after}".replace(r"\log", r"\ln")
+    texts = sym.meanings(n.layers.family, n.inputs, before)
+    return f"{before}{symbols_latex(texts, n.column, True)}{after}".replace(r"\log", r"\ln")
 
 
-def _page(column: float) -> dict[str, str]:
+def lengths(column: float) -> dict[str, str]:
     """The class option and lengths for columns of a width; those of an article are its own."""
     if column == TEXT_WIDTH:
         return {}
     # Narrow columns stand two on a page.
     two = column <= 270
     text = 2 * column + 20 if two else column
-    lengths = (
+    written = (
         rf"\setlength{{\textwidth}}{{{text:g}pt}}\setlength{{\columnsep}}{{20pt}}"
         "\n"
         r"\setlength{\oddsidemargin}{\dimexpr 0.5\paperwidth - 0.5\textwidth - 1in\relax}"
@@ -87,7 +88,7 @@ def _page(column: float) -> dict[str, str]:
         r"\setlength{\evensidemargin}{\oddsidemargin}"
         "\n"
     )
-    return {"columns": "[twocolumn]" if two else "", "width": lengths}
+    return {"columns": "[twocolumn]" if two else "", "width": written}
 
 
 def _section(title: str, label: str, text: str) -> str:

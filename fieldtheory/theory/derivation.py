@@ -204,7 +204,8 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         table = EXPLICIT if explicit else GENERIC
         letters = self._letters(last, abbreviate, width, put_in, notation)
         if quantities == [SYMBOLS]:
-            return in_letters(symbols_latex(letters, numbered), notation)
+            texts = sym.meanings(self.family, self.inputs)
+            return in_letters(symbols_latex(texts, letters.column, numbered), notation)
         for name in quantities:
             validation.choice("quantity", name, tuple(table))
         return in_letters(results_latex(quantities, letters, table, numbered), notation)

@@ -27,7 +27,6 @@ from fieldtheory.theory.definitions import (
     pair_signals,
 )
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
-from fieldtheory.theory.notation import meanings
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -101,13 +100,9 @@ def results_latex(
     return page([*blocks, below], notation.column, quantities[0] if numbered else "")
 
 
-def symbols_latex(notation: Notation, breaks: bool, document: str = "") -> str:
-    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages.
-
-    With the text of a document it has the symbols in that text.
-    """
-    texts = meanings(notation.layers.family, notation.inputs, document)
-    room = notation.column - max(map(width, texts)) - 20
+def symbols_latex(texts: Mapping[str, str], column: float, breaks: bool) -> str:
+    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
+    room = column - max(map(width, texts)) - 20
     lines = []
     for symbol, meaning in texts.items():
         # The mean width of a character in a text is 4.8 points.

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fieldtheory import validation
+from fieldtheory.networks.dispatch import RESIDUAL_ONLY, missing, require_known, residual_only
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.theory import gram_appendix
 from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
 from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.formulas import known_quantities, results_latex
+from fieldtheory.theory.formulas import SYMBOLS, known_quantities, results_latex, symbols_latex
 from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
@@ -53,7 +55,12 @@ class GramDerivation(ActionTheory):
     activation = property(lambda self: self.network.activation)
 
     def latex(
-        self, quantity: str | Sequence[str], *, width: float = TEXT_WIDTH, numbered: bool = False
+        self,
+        quantity: str | Sequence[str],
+        *,
+        width: float = TEXT_WIDTH,
+        numbered: bool = False,
+        **others: Any,
     ) -> str:
         """LaTeX of results for symbolic layers, with the definitions of what stands in them.
 
@@ -64,6 +71,7 @@ class GramDerivation(ActionTheory):
             "propagator", or one block, "S11" to "S22" and "G11" to "G22"; "response" of the stream
             and of residual kernels; "fluctuations" and "mean_shift", recursions for N times the
             covariance and the shift of the mean of X, to which the propagator and loops amount.
+            "symbols" lists what the symbols mean that results do not define.
         width, numbered
             As in `Derivation.latex`.
 
@@ -78,12 +86,27 @@ class GramDerivation(ActionTheory):
         >>> print(derive_gram(BlockNetwork(depth=2)).latex("saddle_point").splitlines()[4])
         X^{(l)}_{*} &= C^{(l)}_{*} + \\gamma^{2} X^{(l - 1)}_{*} \\quad (1 \\leq l \\leq L) \\\\
         """
-        names = known_quantities(quantity, formulas.TABLE)
+        require_known(others, ("quantity", "width", "numbered"), self.network)
+        if isinstance(quantity, str) and quantity in RESIDUAL_ONLY:
+            raise residual_only(quantity, self.network)
+        names = known_quantities(quantity, (*formulas.TABLE, SYMBOLS))
+        if names == [SYMBOLS]:
+            texts = gram_appendix.meanings(self._layer(width))
+            return symbols_latex(texts, width, numbered)
+        for name in names:
+            validation.choice("quantity", name, tuple(formulas.TABLE))
         return results_latex(names, self._layer(width), formulas.TABLE, numbered)
 
-    def document(self, *, width: float = TEXT_WIDTH) -> str:
-        """The theory from the network to its order 1/N, a LaTeX document that pdflatex compiles."""
-        return formulas.document(self._layer(width))
+    def document(self, *, width: float = TEXT_WIDTH, **others: Any) -> str:
+        """The derivation step by step, from the network to its order 1/N, a document for pdflatex.
+
+        Columns of up to 270 points stand two on a page.
+        """
+        require_known(others, ("width",), self.network)
+        return gram_appendix.document(self._layer(width))
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, name)
 
     def _layer(self, width: float) -> formulas.OneLayer:
         column = validation.within("width", width, 240.0, 2000.0)

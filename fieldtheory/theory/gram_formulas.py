@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import sympy as sp
@@ -18,7 +16,7 @@ from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
-from fieldtheory.theory.formulas import results_latex, transposed, zero
+from fieldtheory.theory.formulas import transposed, zero
 from fieldtheory.theory.generic import k, l, m
 from fieldtheory.theory.gram_action import GramNames, gram_action, layer_parameters
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
@@ -26,7 +24,6 @@ from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, Lay
 from fieldtheory.theory.typesetting.layout import Equation
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
-TEMPLATE = Path(__file__).with_name("gram_appendix.tex")
 _ALL = r"1 \leq l \leq L"
 Pair = tuple[int, int]
 
@@ -37,8 +34,18 @@ class HiddenAverage(JointAverage):
     measure = r"\mathcal{N}(0, Q^{(l)})"
 
 
+class StreamAverage(JointAverage):
+    """⟨F⟩ over the signals of a unit of the stream in all layers."""
+
+    measure = r"\mathcal{N}(0, \Sigma)"
+
+
 class Coefficient(LayerQuantity, template="{}", rank=COEFFICIENT):
     """The coefficient of an average, which stays together."""
+
+
+class Units(LayerQuantity, template="({})", rank=COEFFICIENT):
+    """A number of units that is a sum."""
 
 
 class SampleSkip(LayerQuantity, template="A_{{{0}, {1}; {2}}}", rank=SKIP):
@@ -132,6 +139,11 @@ class OneLayer:
         branch = sym.WIDTH * self.derivative([C, D]) / sym.HIDDEN_WIDTH**2
         return sp.expand((self.derivative([X, Y]) - carried) / sym.WIDTH) + branch
 
+    def of_stream(self, note: str = "") -> str:
+        """The note of what is of N units of the stream, where it has N − 1 that are independent."""
+        order = r"\text{to leading order}" if self.network.centred else ""
+        return r",\ ".join(filter(None, (note, order)))
+
     def definitions(self, equations: Iterable[Equation], stationary: bool = True) -> list[Equation]:
         """The definitions of what stands in equations and is not defined by them."""
         rights = [e.right if isinstance(e.right, str) else latex(e.right) for e in equations]
@@ -179,10 +191,11 @@ def _action(n: OneLayer) -> list[Equation]:
     C, X = (n.field(rf"\tilde{{{f}}}", 1) for f in "CX")
     observable = n.action.observables[n.action.kernels.index(n.field("C", 1))]
     hidden = HiddenAverage(sp.exp(paired(C * observable)))
-    stream = JointAverage(sp.exp(sp.Sum(paired(X * x), (l, 0, L))))
+    stream = StreamAverage(sp.exp(sp.Sum(paired(X * x), (l, 0, L))))
     ends = sym.INPUT_WIDTH * (start.field("C", 0) - _data(n)) * start.field(r"\tilde{C}", 0)
     ends += out.field(r"\tilde{C}", 2) * (out.field("C", 2) - out.mean("C", 2))
-    S = (N - int(n.network.centred)) * sp.log(stream) + sp.Sum(M * sp.log(hidden), (l, 1, L))
+    units = Units(N - 1) if n.network.centred else N
+    S = units * sp.log(stream) + sp.Sum(M * sp.log(hidden), (l, 1, L))
     S -= N * sp.Sum(paired(n.field("X", 1) * X), (l, 0, L)) + N * paired(ends)
     S -= M * sp.Sum(paired(n.field("C", 1) * C), (l, 1, L))
     return [Equation(r"S(C, X, \tilde{C}, \tilde{X})", S)]
@@ -196,9 +209,9 @@ def _saddle_point(n: OneLayer) -> list[Equation]:
     start, out = n.ends
     X, C = (_star(start.field(f, 0)) for f in "XC")
     conjugates = " = ".join(_star(n.field(rf"\tilde{{{f}}}", 1)) for f in "CX")
-    rows = ((n, "C", 1, _ALL), (n, "X", 1, _ALL), (out, "C", 2, ""))
+    rows = ((n, "C", 1, _ALL), (n, "X", 1, n.of_stream(_ALL)), (out, "C", 2, ""))
     return [
-        Equation(f"{X} = {C}", _data(n)),
+        Equation(f"{X} = {C}", _data(n), n.of_stream()),
         *(
             Equation(_star(of.field(f, layer)), _at_saddle(of.mean(f, layer)), note)
             for of, f, layer, note in rows
@@ -237,11 +250,11 @@ def _mixed(n: OneLayer) -> list[Equation]:
             field, before = of.field("C", layer, pair), of.field("X", layer - 1, by)
             rows.append(Equation(_entry("S21", field, before), of.derivative([field], before)))
     carried = n.skips(l, m, n.pair)
-    rows.append(Equation(_entry("S21", X, C), N * carried, r"m \leq l"))
+    rows.append(Equation(_entry("S21", X, C), N * carried, n.of_stream(r"m \leq l")))
     for before in (far.field("X", 0, by) for pair, by in n.pairs if pair == n.pair):
         if (slope := far.derivative([X], before)) != 0:
             scale = slope / far.carried(*n.pair)
-            rows.append(Equation(_entry("S21", X, before), carried * scale, "m < l"))
+            rows.append(Equation(_entry("S21", X, before), carried * scale, n.of_stream("m < l")))
     own = (
         (n.field("X", 1), N, r"0 \leq l \leq L"),
         (n.field("C", 1), sym.HIDDEN_WIDTH, _ALL),
@@ -257,7 +270,7 @@ def _source(n: OneLayer) -> list[Equation]:
     C, D = (n.field("C", 1, pair) for pair in (n.pair, n.other))
     stream = far.derivative([X, Y]) * n.skips(l, k, n.other) / far.carried(*n.other)
     return [
-        Equation(_entry("S22", X, Y), stream, r"k \leq l"),
+        Equation(_entry("S22", X, Y), stream, n.of_stream(r"k \leq l")),
         Equation(_entry("S22", C, D), n.derivative([C, D]), _ALL),
     ]
 
@@ -311,11 +324,24 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
         for name, value in zip("ac", plain.coefficients(n.network, place), strict=False):
             rows.append(Equation(f"{name}_{{{layer}}}", value))
     rows = sorted((row for row in rows if row.left in text), key=lambda row: row.left[0])
-    if "A_{l" in text:
+    if r"\Sigma" in text:
+        far = n.at("k", "m", "l")
+        x = [latex(far.names.of("x", place, s)) for place, s in zip((0, 2), n.pair, strict=True)]
+        both = A(k, m) * A(l, m)
+        if n.several:
+            one, other = (sp.Symbol(far.names.samples[s]) for s in n.pair)
+            both = SampleSkip(k, m, one) * SampleSkip(l, m, other)
+        covariance = sp.Sum(both * far.field("C", 1), (m, 0, k))
+        left = rf"\langle {' '.join(x)} \rangle_{{{StreamAverage.measure}}}"
+        rows.append(Equation(left, covariance, r"k \leq l"))
+    if r"\Sigma" in text or "A_{l" in text:
         near = n.at("j - 1", "j", "L + 1")
-        carried = sp.Product(near.carried(0), (sp.Symbol("j"), m + 1, l))
+        factor, own = (of.in_gram(of.carried(0)) for of in (near, n))
+        # Of γ alone, if it is the same in all layers.
+        same = factor == own
+        carried = own ** (l - m) if same else sp.Product(factor, (sp.Symbol("j"), m + 1, l))
         skip = SampleSkip(l, m, sp.Symbol(r"\alpha")) if n.several else A(l, m)
-        rows.append(Equation(latex(skip), near.in_gram(carried)))
+        rows.append(Equation(latex(skip), carried))
     if "Q^{(l)}" in text:
         hidden, count = n.action.populations[1], len(n.names.samples)
         for first in range(0, len(hidden.variables), count):
@@ -324,6 +350,7 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
             left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
             rows.append(Equation(left, hidden.covariance[one, other]))
     others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
+    others[r"\nu_{0}"] = Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
     for factor, written in zip(n.network.factors, n.names.factors, strict=True):
         if written != factor:
             name = latex(sp.Symbol(str(written)))
@@ -359,14 +386,3 @@ _FORMULAS: dict[str, Callable[[OneLayer], list[Equation]]] = {
     "mean_shift": _mean_shift,
 }
 TABLE = {name: partial(_tidied, rows) for name, rows in _FORMULAS.items()}
-
-
-def document(n: OneLayer) -> str:
-    """The whole text, which needs amsmath and hyperref."""
-    defined: set[Any] = set()
-
-    def results(match: re.Match[str]) -> str:
-        return results_latex(match[1].split(","), n, TABLE, numbered=True, defined=defined)
-
-    text = TEMPLATE.read_text(encoding="utf-8").replace("<<width>>", f"{n.column:g}pt")
-    return re.sub("<<(.*?)>>", results, text).replace(r"\log", r"\ln")

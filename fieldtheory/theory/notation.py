@@ -247,10 +247,15 @@ def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> d
     """
     lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "")
     lines += _OF_TEXT if document else _OF_RESULTS
-    rows = [line.split(" = ", 1) for line in re.sub(r"\n +", " ", lines).split("\n") if line]
     for name, value in parameters(family, "l").items():
         own = {s for s in value.free_symbols if s.name.startswith(r"\mathrm")}
-        rows += [[s.name, f"the network's {name.replace('_', ' ')}"] for s in own]
+        lines += "".join(f"{s.name} = the network's {name.replace('_', ' ')}\n" for s in own)
+    return listed(lines, document)
+
+
+def listed(lines: str, document: str = "") -> dict[str, str]:
+    """Lines "symbols = meaning" as a list, of those that stand in a document if there is one."""
+    rows = [line.split(" = ", 1) for line in re.sub(r"\n +", " ", lines).split("\n") if line]
     if document:
         used = set(_symbols(" ".join("".join(formula) for formula in _MATH.findall(document))))
         rows = [

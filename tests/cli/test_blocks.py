@@ -54,7 +54,7 @@ def test_optimum():
 def test_posterior():
     table = rows("posterior", "--family", "block", "-L", 1, "--width", 60, "--count", 4)
     assert column(table, "width N")[0] != column(table, "infinite")[0]
-    assert "samples must be left out" in refusal(
+    assert "samples is of residual networks only" in refusal(
         "posterior", "--family", "block", "-L", 1, "--count", 4, "--paths", 400
     )
 
@@ -70,6 +70,30 @@ def test_simulate():
 def test_compare_of_two_inputs():
     text = output("simulate", *TYPED, "--K0", MATRIX, "-n", 6000, "--compare")
     assert "Is the theory right? Yes" in text and "stream_covariance" in text
+
+
+def test_tangent():
+    table = rows("tangent", *TYPED, "-k", 0.3, "--rates", "inner_weight=0,readout_bias=2")
+    theta = ft.tangent_kernels(NET, 0.3, {"inner_weight": 0, "readout_bias": 2})
+    np.testing.assert_allclose(column(table, "Theta"), theta.tangent_kernels, rtol=1e-14)
+
+
+def test_critical():
+    block = ("--family", "block", "-a", "tanh", "--normalization", "none", "--expansion", 2)
+    table = rows("critical", *block, "--skip-scale", "0.5,0.9", "-k", 0.3)
+    for row, gamma in zip(table, (0.5, 0.9), strict=True):
+        net = ft.BlockNetwork(depth=1, activation="tanh", normalization=None, skip_scale=gamma)
+        np.testing.assert_allclose(
+            [row[x] for x in ("rho", "chi_par", "chi_perp")],
+            ft.critical_block(net, 0.3),
+            rtol=1e-14,
+        )
+    assert "skip_scale must be above -1" in refusal("critical", *block, "--skip-scale", 1)
+    post = refusal("critical", "--family", "block", "--norm-position", "post")
+    assert "behind the sum every ρ keeps the variance" in post
+    assert "depth, width and outputs must be left out" in refusal(
+        "critical", *block, "--outputs", 2
+    )
 
 
 @pytest.mark.parametrize("what", ["saddle_point", "action"])
@@ -89,9 +113,13 @@ def test_sweep():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (("solve", "--digits", 30), "digits must be left out for --family block, got 30"),
-        (("solve", "--order", 2), "order must be 1 for a BlockNetwork, got 2"),
-        (("optimum", "--method", "deep_limit"), "method must be one of response, got 'deep_limit'"),
+        (("solve", "--digits", 30), "digits is of residual networks only, because"),
+        (("solve", "--order", 2), "order=2 is of residual networks only, because"),
+        (("optimum", "--method", "deep_limit"), "method='deep_limit' is of residual networks only"),
+        (("tangent", "--weight-rates", 2), "weight_rates is of residual networks only, because"),
+        (("tangent", "--rates", "inner=1"), "rates must be one of readin_weight"),
+        (("tangent", "--rates", "inner_weight"), "rates must be names with numbers, a=0,b=2"),
+        (("derive", "--layers", "explicit"), "layers is of residual networks only, because"),
         (
             ("derive", "--skip-scale", "1"),
             "skip_scale must be left out for --family block, got '1'",
@@ -102,6 +130,4 @@ def test_sweep():
 def test_refusals(line, words):
     command, *options = line
     assert words in refusal(command, "--family", "block", "-L", 2, *options)
-    explicit = refusal("derive", "--family", "block", "--layers", "explicit")
-    assert "layers must be left out for --family block, got 'explicit'" in explicit
     assert "gated must be left out for --family residual" in refusal("derive", "--gated")

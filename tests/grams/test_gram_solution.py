@@ -5,6 +5,8 @@ import pytest
 from scipy.special import erf
 
 import fieldtheory as ft
+from fieldtheory.criticality import closure_G11, component_kernels, susceptibilities
+from fieldtheory.sklearn import NetworkGPRegressor
 from tests.oracles import block_networks as oracle
 
 K0 = np.array([[1.0, 0.3, -0.2], [0.3, 0.5, 0.1], [-0.2, 0.1, 0.8]])
@@ -294,7 +296,10 @@ def test_fields_are_labelled_and_saved(tmp_path):
         ),
         (lambda: ft.BlockNetwork(depth=2, branch_scale=[1, 2, 3]), "branch_scale must"),
         (lambda: ft.solve(ft.BlockNetwork(depth=2), 0.0).kernels, "positive variances"),
-        (lambda: ft.solve(ft.BlockNetwork(depth=2), 1.0, order=2), "order must be 1"),
+        (
+            lambda: ft.solve(ft.BlockNetwork(depth=2), 1.0, order=2),
+            "order=2 is of residual networks",
+        ),
         (
             lambda: (
                 ft.solve(ft.BlockNetwork(depth=2, activation="relu"), np.ones((2, 2))).mean_shift
@@ -321,3 +326,98 @@ def test_tangent_kernels_of_kinds_of_parameters():
     np.testing.assert_allclose(readout[-1], s.output_kernel, rtol=1e-12)
     with pytest.raises(ValueError, match="rates must be one of .*got 'inner'"):
         ft.tangent_kernels(net, K0, {"inner": 0.0})
+
+
+def test_shares_and_parts_of_the_tangent_kernel():
+    """ReLU and a norm: K grows by ρ² a block, and parts telescope to 2 ρ²/K, half of it each."""
+    net = ft.BlockNetwork(depth=6, activation="relu", branch_scale=0.7)
+    K = 1 + 0.49 * np.arange(7)
+    np.testing.assert_allclose(ft.solve(net, 1.0).shares, [1, *0.49 / K[1:]], rtol=1e-12)
+    theta = ft.tangent_kernels(net, 1.0, {"inner_weight": 3.0})
+    parts = dict(zip(net.trained, theta.parts, strict=True))
+    np.testing.assert_allclose(parts["outer_weight"][1:-1], 0.49 / K[1:], rtol=1e-12)
+    np.testing.assert_allclose(parts["inner_weight"][1:-1], 3 * 0.49 / K[1:], rtol=1e-12)
+    assert parts["readin_weight"][0] == pytest.approx(1) and parts["readout_weight"][-1] == 1
+    assert theta.parts.sum() == pytest.approx(theta.output_tangent_kernel, rel=1e-13)
+
+
+def test_shares_and_parts_of_several_inputs_and_batches():
+    net, _ = both("tanh", normalization="layer", norm_position="post", epsilon=0.1, gated=True)
+    s, theta = ft.solve(net, K0), ft.tangent_kernels(net, K0)
+    for i in range(3):
+        one = K0[i, i]
+        np.testing.assert_allclose(s.shares[:, i], ft.solve(net, one).shares, rtol=1e-12)
+        own = ft.tangent_kernels(net, one)
+        np.testing.assert_allclose(theta.parts[..., i, i], own.parts, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        theta.parts.sum(axis=(0, 1)), theta.output_tangent_kernel, rtol=1e-12
+    )
+    several = net.replace(branch_scale=[[0.7], [0.2]])
+    assert ft.solve(several, [0.5, 1.0]).shares.shape == (2, 4)
+    np.testing.assert_allclose(
+        ft.tangent_kernels(several, [0.5, 1.0]).parts[0], ft.tangent_kernels(net, 0.5).parts
+    )
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.6])
+def test_the_scale_that_keeps_a_variance(gamma):
+    """tanh without a norm by Gauss-Hermite quadrature; ReLU behind a norm exactly."""
+    z, weights = np.polynomial.hermite_e.hermegauss(200)
+    K, s2 = 0.8, 1.5
+    h, weights = z * (s2 * K) ** 0.5, weights / weights.sum()
+    slope = 1 - np.tanh(h) ** 2
+    square = weights @ np.tanh(h) ** 2
+    common = {"depth": 1, "skip_scale": gamma, "inner_weight_variance": s2}
+    net = ft.BlockNetwork(
+        activation="tanh", normalization=None, outer_weight_variance=1.3, **common
+    )
+    found = ft.critical_block(net, K)
+    rho = ((1 - gamma**2) * K / (1.3 * square)) ** 0.5
+    moved = weights @ (slope**2 - 2 * np.tanh(h) ** 2 * slope)
+    expected = [rho, *(gamma**2 + rho**2 * 1.3 * s2 * x for x in (moved, weights @ slope**2))]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    relu = ft.critical_block(ft.BlockNetwork(activation="relu", **common), K)
+    np.testing.assert_allclose(relu, [((1 - gamma**2) * K) ** 0.5, gamma**2, 1], rtol=1e-12)
+
+
+PAIR, LABELS = np.array([[1.0, 0.3], [0.3, 1.0]]), [1.0, -1.0]
+ONLY = [
+    lambda net: ft.solve(net, 1.0, digits=30),
+    lambda net: ft.solve(net, 1.0, convention="F25"),
+    lambda net: ft.solve(net, 1.0, order=2),
+    lambda net: ft.derive(net).document(notation="F25"),
+    lambda net: ft.derive(net).latex("action", layers="explicit"),
+    lambda net: ft.derive(net).latex("tangent_kernel"),
+    lambda net: ft.simulate(net, 1.0, samples=20, variance_reduction="control_variate"),
+    lambda net: ft.tangent_kernels(net, 1.0, parametrization="standard"),
+    lambda net: ft.optimal_scaling(net, PAIR, "saturation"),
+    lambda net: ft.optimal_scaling([net, net], PAIR),
+    ft.optimal_output_variance,
+    lambda net: ft.depth_limit(net, 1.0),
+    lambda net: ft.simulate_gradients(net, 1.0),
+    lambda net: ft.tilted_posterior(net, PAIR, LABELS, noise_variance=0.1),
+    lambda net: ft.posterior(net, PAIR, LABELS, noise_variance=0.1, samples=10000),
+    lambda net: ft.spectrum(net, 5),
+    ft.kernel,
+    lambda net: ft.covariance_with(ft.solve(net, PAIR), PAIR),
+    lambda net: susceptibilities(net, 1.0),
+    lambda net: component_kernels(net, [1, 0.1, 0.1]),
+    lambda net: closure_G11(net, 1.0),
+    lambda net: NetworkGPRegressor(network=net).fit(np.ones((2, 3)), LABELS),
+]
+
+
+@pytest.mark.parametrize("call", ONLY)
+def test_what_blocks_do_not_have_is_said_in_one_way(call):
+    words = "is of residual networks only, because .*; got a BlockNetwork"
+    with pytest.raises(TypeError, match=words):
+        call(ft.BlockNetwork(depth=2, width=20))
+
+
+def test_fields_and_methods_that_blocks_do_not_have():
+    s = ft.solve(ft.BlockNetwork(depth=2), 1.0)
+    for result, name in ((s, "log_kernels"), (s, "variance_2"), (ft.derive(s.network), "diagrams")):
+        with pytest.raises(AttributeError, match=f"{name} is of residual networks only, because"):
+            getattr(result, name)
+    with pytest.raises(AttributeError, match="'GramSolution' object has no attribute 'kernel'"):
+        s.kernel  # noqa: B018

@@ -42,9 +42,7 @@ def test_families_are_known_by_the_names_of_their_classes():
 
 @pytest.mark.parametrize("wrong", [3, None, "erf", ft.ResidualNetwork])
 def test_what_is_no_network_is_refused(wrong):
-    with pytest.raises(
-        TypeError, match="network must be a ResidualNetwork or of another layered family"
-    ):
+    with pytest.raises(TypeError, match="network must be a ResidualNetwork or of a family like it"):
         checked_network(wrong)
 
 

@@ -106,7 +106,7 @@ def test_deep_networks_beyond_float64():
 
 
 REFUSED = {
-    "method must be one of response, got 'deep_limit'": {"method": "deep_limit"},
+    "method='deep_limit' is of residual networks only": {"method": "deep_limit"},
     "unknown argument 'order'": {"order": 2},
     "network must have weight variances > 0, and no batch axes": {
         "network": NET.replace(readout_weight_variance=0.0)
@@ -119,3 +119,26 @@ REFUSED = {
 def test_refusals(message):
     with pytest.raises((TypeError, ValueError), match=message):
         ft.optimal_scaling(**{"network": NET, "K0": 0.3} | REFUSED[message])
+
+
+@pytest.mark.parametrize("spread", [1.01, 2.0, 7.0])
+def test_a_spread_of_shares(spread):
+    """(K0 + L ρ²)/(K0 + ρ²) behind a norm; parts of the tangent kernel of ReLU have the same."""
+    net, rho = (
+        ft.BlockNetwork(depth=8, activation="relu"),
+        (0.3 * (spread - 1) / (8 - spread)) ** 0.5,
+    )
+    for of in ("shares", "parts"):
+        assert ft.spread_scaling(net, 0.3, spread, of) == pytest.approx(rho, rel=1e-9)
+    with pytest.raises(ValueError, match="that of the shares is between 1 and 1"):
+        ft.spread_scaling(net.replace(norm_position="post"), 0.3, spread)
+
+
+def test_the_width_for_a_deviation():
+    """Var K/K² is 2/N of N units whose branches add nothing, 5/N behind one layer of ReLU."""
+    net = ft.BlockNetwork(depth=3, branch_scale=0.0, width=3, expansion=8 / 3)
+    assert ft.required_width(net, [[1.0, 0.2], [0.2, 0.3]], 0.05) == 800
+    relu = ft.FeedForwardNetwork(depth=1, activation="relu", weight_variance=2, bias_variance=0)
+    assert ft.required_width(relu, 0.7, 0.02) == 12500
+    with pytest.raises(ValueError, match="deviation must be a finite real number > 0"):
+        ft.required_width(relu, 0.7, 0.0)

@@ -96,6 +96,15 @@ def test_a_column_is_that_of_another_document(tmp_path):
     assert complaints(compiled(tex, tmp_path)) == []
 
 
+def of_document(document):
+    """The symbols in its formulas, and those in its list."""
+    text, listed = document.split(r"\section{Symbols}")
+    used = set().union(*(symbols(formula) for formula in formulas(text)))
+    rows = re.search(r"\\begin\{align\*\}\n(.*?)\n\\end", listed, re.DOTALL)[1].split("\n")
+    entries = r",\ ".join(row.split(r"&\quad")[0] for row in rows).split(r",\ ")
+    return used, {found[0] for entry in entries if (found := symbols(entry))}
+
+
 @pytest.mark.parametrize(
     "arguments, layers, options",
     [
@@ -106,11 +115,7 @@ def test_a_column_is_that_of_another_document(tmp_path):
     ],
 )
 def test_its_list_has_the_symbols_that_occur_and_no_others(arguments, layers, options):
-    text, listed = ft.derive(**arguments).document(layers, **options).split(r"\section{Symbols}")
-    used = set().union(*(symbols(formula) for formula in formulas(text)))
-    rows = re.search(r"\\begin\{align\*\}\n(.*?)\n\\end", listed, re.DOTALL)[1].split("\n")
-    entries = r",\ ".join(row.split(r"&\quad")[0] for row in rows).split(r",\ ")
-    known = {found[0] for entry in entries if (found := symbols(entry))}
+    used, known = of_document(ft.derive(**arguments).document(layers, **options))
     # Differentials, what any two observables are called, sizes of brackets, a limit.
     assert used - known <= {"d", "B", r"\big", r"\Big", r"\bigg", r"\to"}
     assert known <= used

@@ -1,6 +1,8 @@
 """The action of networks of a stream and branches, and what follows from it."""
 
 import itertools
+import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,15 +17,20 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
 from fieldtheory.theory.gram_action import gram_action
-from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer
+from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer, SampleSkip
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import A
+from fieldtheory.theory.typesetting.layout import Equation
 from tests.expanding import expand_averages
 from tests.oracles import gram_chain
+from tests.tables import slow
+from tests.test_derivations import compiled, complaints
 from tests.theory.test_action import at_zero
-from tests.theory.typesetting.test_latex import pdflatex, typeset
+from tests.theory.test_appendix import of_document
+from tests.theory.typesetting.test_latex import typeset
+from tests.theory.typesetting.test_symbols import undefined
 
 PHI = {"tanh": np.tanh, "erf": erf, "relu": lambda x: np.maximum(x, 0), "linear": lambda x: x}
 K0 = {1: 0.7, 2: np.array([[1.0, 0.3], [0.3, 0.5]])}
@@ -289,11 +296,85 @@ def test_every_formula_fits_the_page_and_renders(tmp_path, katex_failures):
     assert typeset(tmp_path, displays()) == {}
 
 
+@pytest.mark.parametrize(
+    "of, inputs, column",
+    [
+        (("tanh", "layer", "post"), 2, 246),
+        (("erf", "rms", "pre", True), 1, 246),
+        slow(("tanh", "layer", "post"), 1, 345),
+        slow(("erf", "rms", "pre", True), 2, 345),
+        slow(("gelu",), 2, 246),
+    ],
+)
+def test_documents_compile_and_list_their_symbols(of, inputs, column, tmp_path):
+    text = theory(*of, inputs=inputs).document(width=column)
+    tex = tmp_path / "source" / "blocks.tex"
+    tex.parent.mkdir()
+    tex.write_text(text, encoding="utf-8")
+    assert complaints(compiled(tex, tmp_path)) == []
+    assert ("[twocolumn]" in text) == (column == 246) and not re.search("<<|[?]>", text)
+    used, known = of_document(text)
+    # Differentials, what any two observables are called, sizes of brackets, a limit.
+    assert used - known <= {"d", "B", r"\big", r"\Big", r"\to"}
+    assert known <= used
+
+
+@pytest.mark.parametrize("of", [("tanh", "layer", "post"), ("erf", "rms", "pre", True)])
 @pytest.mark.parametrize("inputs", [1, 2])
-def test_documents_compile(inputs, tmp_path):
-    said = pdflatex(tmp_path, theory("tanh", "layer", "post", inputs=inputs).document())
-    assert "Output written" in said or "No pages" not in said
-    assert not [line for line in said.splitlines() if line.startswith(("!", "Overfull"))]
+def test_every_symbol_of_a_result_is_defined(of, inputs):
+    th = theory(*of, inputs=inputs)
+    listed = re.sub(r"\\text\{.*?\}", "", th.latex("symbols"))
+    # Indices of variances are w and b.
+    assert {q: found for q in TABLE if (found := undefined(th.latex(q), listed) - {"w", "b"})} == {}
+
+
+def renamed(expr, **layers):
+    """With numbers for layers in the names of fields."""
+    rules = {}
+    for s in expr.free_symbols:
+        name = re.sub(r"\((j|m)( - 1)?\)", lambda x: f"({layers[x[1]] - bool(x[2])})", s.name)
+        rules[s] = sp.Symbol(name, **s.assumptions0) if name != s.name else s
+    return expr.xreplace(rules)
+
+
+@pytest.mark.parametrize("position", ["pre", "post"])
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_the_printed_covariance_of_the_stream_is_that_of_the_action(position, inputs):
+    net = network("tanh", "rms", position)
+    K = gram_action(net, names=replace(OneLayer(net, inputs > 1).names, layers=tuple("0123")))
+    K = K.populations[0].covariance
+    rows = OneLayer(net, inputs > 1).definitions([Equation("", r"\Sigma")])
+    (covariance,) = (row.right for row in rows if r"\Sigma" in row.left)
+    (skip,) = (row.right for row in rows if row.left.startswith("A"))
+
+    def carried(last, first, sample):
+        if position == "pre":
+            return skip.subs({generic.l: last, generic.m: first})
+        factors = [renamed(skip.function, j=j) for j in range(first + 1, last + 1)]
+        alpha, own = (rf"_{{{x} {x}}}" for x in (r"\alpha", sample))
+        return sp.Mul(
+            *[
+                f.xreplace(
+                    {
+                        s: sp.Symbol(s.name.replace(alpha, own), positive=True)
+                        for s in f.free_symbols
+                        if alpha in s.name
+                    }
+                )
+                for f in factors
+            ]
+        )
+
+    for k, l in ((0, 0), (0, 2), (1, 2), (2, 2)):
+        layers, terms = {generic.k: k, generic.l: l}, []
+        for first in range(k + 1):
+            term = renamed(covariance.function, m=first)
+            for e in term.atoms(A, SampleSkip):
+                term = term.subs(e, carried(layers[e.args[0]], first, str(e.args[-1])))
+            terms.append(term)
+        size = 4 if inputs > 1 else 1
+        row, column = k * size, l * size + (inputs > 1)
+        assert sp.simplify(sp.Add(*terms) - K[row, column]) == 0
 
 
 class Mixed(ft.BlockNetwork):

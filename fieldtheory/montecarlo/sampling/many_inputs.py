@@ -21,6 +21,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
+from fieldtheory.networks.dispatch import SeparateTheory, residual_only
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -167,6 +168,8 @@ def covariance_with(
     >>> bool((np.abs(sampled.values - exact.values) <= 4 * sampled.error).all())
     True
     """
+    if isinstance(network := getattr(solution, "network", None), SeparateTheory):
+        raise residual_only("covariance_with", network)
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.input_kernel.ndim != 2 or solution.network.batch_shape:

@@ -67,14 +67,14 @@ class TheoryPrinter(LatexPrinter):
         return self._printed[expr]
 
     def measure(self, variables: sp.Tuple, K: sp.ImmutableMatrix) -> str:
-        """N(0, K^(l)) for signals of one layer, Q of hidden units; N(0, K) for those of several."""
+        """N(0, K^(l)) for one layer, N(0, K) for several; Q of hidden units, Σ of a stream."""
         layers = [_LAYER.search(str(v)) for v in variables]
         if not all(layers):
             covariance = K[0, 0] if K.shape == (1, 1) else K
             return rf"\mathcal{{N}}\left(0, {self._print(covariance)}\right)"
         names = {match.group(1) for match in layers if match}
         index = rf"^{{({names.pop()})}}" if len(names) == 1 else ""
-        letter = "Q" if str(variables[0])[0] in "uv" else "K"
+        letter = {"u": "Q", "v": "Q", "x": r"\Sigma"}.get(str(variables[0])[0], "K")
         return rf"\mathcal{{N}}(0, {letter}{index})"
 
     def ordered_terms(self, expr: sp.Add) -> list[sp.Expr]:

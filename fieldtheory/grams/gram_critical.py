@@ -1,0 +1,80 @@
+"""The scale of branches at which a network of blocks keeps the mean square of its stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fieldtheory import validation
+from fieldtheory.grams.gram_solution import GramSolution
+from fieldtheory.networks.family import single_network
+from fieldtheory.networks.gram import GramEntry, GramNetwork
+from fieldtheory.networks.parameters import named_arguments
+
+
+class CriticalBlock(NamedTuple):
+    """ρ that keeps a variance of the stream, and χ_∥ and χ_⊥ of a layer there.
+
+    Parameters
+    ----------
+    branch_scale, parallel, perpendicular : float
+
+    Examples
+    --------
+    >>> CriticalBlock(0.7, 0.5, 1.0).branch_scale
+    0.7
+    """
+
+    branch_scale: float
+    parallel: float
+    perpendicular: float
+
+
+@named_arguments
+def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
+    """ρ at which a layer keeps the variance of the stream, K = γ² K + ρ² C̄(K), and what it damps.
+
+    PDLT-B (B.45) for blocks without overlap of the branch with its input. χ_∥ multiplies a small
+    change of the variance, χ_⊥ one of the distance of two inputs; criticality (B.19), both one, is
+    not there for all blocks. A norm with ε = 0 forgets the variance, χ_∥ = γ²; χ_⊥ is what counts.
+
+    Parameters
+    ----------
+    network : GramNetwork
+        Such as a `BlockNetwork`: one γ, −1 < γ < 1, and weights that are the same in all layers;
+        its ``branch_scale`` is not used. No norm behind the sum, which keeps the variance itself.
+    K0 : float
+        The variance K > 0 that is kept.
+
+    Returns
+    -------
+    CriticalBlock
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or the branch is zero at K.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> [round(x, 4) for x in critical_block(ft.BlockNetwork(depth=1, skip_scale=0.9))]
+    [0.4359, 0.81, 1.0137]
+    """
+    single_network(network, GramNetwork)
+    K = validation.positive("K0", K0)
+    one = network.replace(depth=1, branch_scale=1.0)
+    skip = float(one.layer(one.of_layer(1)).skip)
+    if not abs(skip) < 1:
+        raise ValueError(f"skip_scale must be above -1 and below 1 to keep K0, got {skip:g}")
+    solution = GramSolution(one, np.array(K))
+    if one.stream(GramEntry(*(2 * K,) * 3), one.of_layer(1)) != 2 * K:
+        raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
+    branch = solution.residual_kernels[1]
+    if not branch > 0:
+        raise ValueError(f"network must have branches that add something at K0 = {K:g}, got none")
+    kept = one.replace(branch_scale=float(np.sqrt((1 - skip**2) * K / branch)))
+    parallel = GramSolution(kept, np.array(K)).response[1]
+    perpendicular = GramSolution(kept, np.full((2, 2), K)).response[1, 0, 1]
+    return CriticalBlock(kept.branch_scale, float(parallel), float(perpendicular))
