@@ -309,6 +309,10 @@ def _of_target(row: AuditedTensor, law: str | None, size: float | None) -> Devia
         meant = _FAULTS[row.law.split(":")[0]]
         return Deviation(row.place.name, row.law, meant, np.nan, np.inf, "chance")
     measured, meant, z = f"{row.deviation:.4g}", law if size is None else f"{size:.4g}", 0.0
+    is_weight = law is None and row.weight_variance is not None
+    if row.law in ("constant", "ones") and np.prod(row.shape) == 1 and (law in LAWS or is_weight):
+        # One entry is no constant where random ones are meant.
+        row = row._replace(law="few", freedom=1.0)
     if law not in (None, row.law, *_ALSO.get(row.law, ())):
         # Chance gives no other law than those that have a score.
         measured, meant = f"{row.law} {measured}", f"{law} {meant}" if size is not None else law

@@ -62,7 +62,7 @@ def copies_of(model: Any) -> list[Copy]:
             at = int(np.argmax((pairs[0] | pairs[1])[row]))
             text = _compared(part, parts[at], not pairs[0][row, at])
             if text and parts[at].kind < 2:
-                found.setdefault(part.name, []).append((part.index + text, not part.kind))
+                found.setdefault(part.name, []).append((f"{part.index} {text}".strip(), not part.kind))
     return [
         Copy(name, each[0][0] + f", {len(each)} slices" * (len(each) > 1), each[0][1])
         for name, each in found.items()
@@ -76,14 +76,14 @@ def _parts(place: Any, tensor: Any) -> Iterator[_Part]:
     tensor = tensor.detach()
     if not tensor.is_floating_point() or tensor.numel() < _HEAD:
         return
-    is_stack = place.kind == "matrix" and tensor.ndim > 2
+    is_stack = place.kind == "matrix" and tensor.ndim > 2 and np.prod(tensor.shape[-2:]) >= _HEAD
     slices = tensor.reshape(-1, *tensor.shape[-2:]) if is_stack else [tensor]
     for number, values in enumerate(slices):
         head = _head(values)
         is_matrix = values.ndim > 1 and min(values.shape[:2]) > 1
         other = _head(values.transpose(0, 1)) if is_matrix else head
         if _is_random(values, head) and len(head) == len(other):
-            index = f"[{number}]" * (len(slices) > 1)
+            index = f"[{number}]" if len(slices) > 1 else ""
             eps = torch.finfo(tensor.dtype).eps
             yield _Part(place.name, index, values, head, other, eps, kind)
 
