@@ -109,20 +109,24 @@ class Audit:
 
     def _limits(self) -> list[str]:
         """Sentences on what no test has seen, or none but that of the other layers."""
+        sizes = Counter(row.place.role for row in self.tensors)
         names: dict[Any, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for row, test in zip(self.tensors, self._tests(), strict=True):
             names[test and test.against][row.place.role].append(row.place.name)
-        # Roles, and tensors of which others of the role are tested in another way.
-        size = Counter(row.place.role for row in self.tensors)
-        layers, none = (
-            [n for role, few in names[a].items() for n in ([role] if len(few) == size[role] else few)]
-            for a in ("layers", None)
-        )
-        texts = [f"Only between layers: {_listed(layers)}."]
+
+        def listed(against: str | None) -> str:
+            # Roles, and tensors of one of which others are tested in another way.
+            few = names.get(against, {}).items()
+            each = [n for role, some in few for n in ([role] if len(some) == sizes[role] else some)]
+            more = [f"{len(each) - _NAMED} more"] * (len(each) > _NAMED)
+            return ", ".join([*each[:_NAMED], *more])
+
+        layers, none = listed("layers"), listed(None)
+        text = f"Only between layers: {layers}."
         if "intent" not in names:
-            texts = ["Layers agree with each other; sizes were not tested."]
-            texts = texts if self.ok else ["Sizes were not tested."]
-        return texts * bool(layers) + [f"Not tested: {_listed(none)}."] * bool(none)
+            agree = "Layers agree with each other; sizes were" if self.ok else "Sizes were"
+            text = f"{agree} not tested."
+        return [text] * bool(layers) + [f"Not tested: {none}."] * bool(none)
 
     def _tests(self) -> list[Deviation | None]:
         """The test of each tensor, the one that deviates if one does."""
@@ -259,16 +263,16 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     for block in blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
-            factor = block.measured / block.predicted
-            tested.append(Deviation(f"behind block {block.name}", *texts, factor, block.z, "theory"))
+            numbers = block.measured / block.predicted, block.z
+            tested.append(Deviation(f"behind block {block.name}", *texts, *numbers, "theory"))
     of_roles = [_over_depth(rows) for rows in roles.values() if len(rows) > 2]
-    groups = {role: rows for (role, _), rows in pooled.items() if len(rows) > 1}
+    groups = [(role, rows) for (role, _), rows in pooled.items() if len(rows) > 1]
     compared = sum(len(rows) for _, rows in of_roles)
     # The fit of a role leaves one layer fewer.
     tests = len(tested) + compared - sum(bool(rows) for _, rows in of_roles) + len(groups)
     tested += [row for _, rows in of_roles for row in rows]
     far = {row.name for row in tested if probability(abs(row.z), tests) < FALSE_ALARM}
-    for role, rows in groups.items():
+    for role, rows in groups:
         # What is named by itself says nothing about the others.
         near = [each for each in rows if each[0].place.name not in far]
         tested += [_of_role(role, near)] if len(near) > 1 else []
@@ -279,8 +283,8 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     largest = max((abs(row.z) for row in (*tested, *beyond)), default=0.0)
     least = probability(largest, max(tests, 1))
-    frozen = [copy for copy in copied.values() if not copy.is_trained]
-    notes = [f"Frozen copies: {len(frozen)}, as {frozen[0].name}, {frozen[0].text}."] if frozen else []
+    frozen = [f"{copy.name}, {copy.text}" for copy in copied.values() if not copy.is_trained]
+    notes = [f"Frozen copies: {len(frozen)}, as {frozen[0]}."] if frozen else []
     results = tuple(law for law, _ in of_roles), tuple(blocks), tuple(beyond), tuple(tested)
     return Audit(tuple(tensors), *results, tests, least, tuple(notes))
 
@@ -291,12 +295,6 @@ def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:
     names = [n for n in rows[0] if n not in _UNSHOWN and any(row[n] is not None for row in rows)]
     short = [{n: float(f"{v:.4}") for n, v in r.items() if isinstance(v, float)} for r in rows]
     return [{n: (row | few)[n] for n in names} for row, few in zip(rows, short, strict=True)]
-
-
-def _listed(names: list[str]) -> str:
-    """The first of some names, and how many there are more."""
-    more = [f"{len(names) - _NAMED} more"] * (len(names) > _NAMED)
-    return ", ".join([*names[:_NAMED], *more])
 
 
 def _is_faulty(row: AuditedTensor) -> bool:
@@ -342,9 +340,11 @@ def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, list[Deviation]]:
     """The law of a role, with the distance of each layer from it; none of one that varies."""
     sizes, layers = np.array([(row.deviation, row.place.layer) for row in rows], float).T
     law = DepthLaw(rows[0].place.role, len(rows), "varies", float(sizes[0]))
+    # Medians of the deviations of chance, by the root of χ² in `score`.
+    medians = np.array([(1 - 2 / (9 * row.freedom)) ** 1.5 for row in rows])
     for name, curve in (("constant", layers**0.0), ("1/√l", layers**-0.5)):
         # A median, so that one layer does not move it.
-        fit = (np.median(sizes / curve) * curve).tolist()
+        fit = (np.median(sizes / curve / medians) * curve).tolist()
         pairs = zip(rows, fit, strict=True)
         z = [score(row.deviation, aim, row.freedom, row.rounding) for row, aim in pairs]
         far = [probability(abs(each), len(rows)) < FALSE_ALARM for each in z]

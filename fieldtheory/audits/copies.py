@@ -15,7 +15,8 @@ _HEAD, _START = 16, 4096
 _SMOOTH, _SIDE = 0.7, 64
 # Least and largest deviation of a correlation from one by rounding: with 1e-3 chance gives 1e-17.
 _ROUNDING = 1e-12, 1e-3
-_CHUNK = 1024
+# Parts that are compared with all others at once, and slices beyond which a stack is a table.
+_CHUNK, _SLICES = 256, 1024
 
 
 class Copy(NamedTuple):
@@ -51,7 +52,7 @@ def copies_of(model: Any) -> list[Copy]:
     heads = [each - each.mean(axis=1, keepdims=True) for each in heads]
     straight, transposed = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in heads)
     rounding = np.clip([part.rounding**2 for part in parts], *_ROUNDING)
-    found = dict[str, list[tuple[str, bool]]]()
+    found = dict[str, list[Copy]]()
     for start in range(0, len(parts), _CHUNK):
         rows = slice(start, start + _CHUNK)
         allowed = np.maximum.outer(rounding[rows], rounding)
@@ -62,10 +63,11 @@ def copies_of(model: Any) -> list[Copy]:
             at = int(np.argmax((pairs[0] | pairs[1])[row]))
             text = _compared(part, parts[at], not pairs[0][row, at])
             if text and parts[at].kind < 2:
-                found.setdefault(part.name, []).append((f"{part.index} {text}".strip(), not part.kind))
+                copy = Copy(part.name, f"{part.index} {text}".strip(), not part.kind)
+                found.setdefault(part.name, []).append(copy)
     return [
-        Copy(name, each[0][0] + f", {len(each)} slices" * (len(each) > 1), each[0][1])
-        for name, each in found.items()
+        each._replace(text=f"{each.text}, {len(more) + 1} slices" if more else each.text)
+        for each, *more in found.values()
     ]
 
 
@@ -76,7 +78,9 @@ def _parts(place: Any, tensor: Any) -> Iterator[_Part]:
     tensor = tensor.detach()
     if not tensor.is_floating_point() or tensor.numel() < _HEAD:
         return
-    is_stack = place.kind == "matrix" and tensor.ndim > 2 and np.prod(tensor.shape[-2:]) >= _HEAD
+    size = int(np.prod(tensor.shape[-2:]))
+    is_stack = place.kind == "matrix" and tensor.ndim > 2 and size >= _HEAD
+    is_stack = is_stack and tensor.numel() <= _SLICES * size
     slices = tensor.reshape(-1, *tensor.shape[-2:]) if is_stack else [tensor]
     for number, values in enumerate(slices):
         head = _head(values)
