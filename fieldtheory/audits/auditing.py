@@ -68,8 +68,8 @@ class Audit:
 
     All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``, if
     it takes the inputs that are drawn; ``deviations`` beyond chance, the farthest first; all that
-    was ``tested``, the number of ``tests``, and with which ``probability`` one of a correct model
-    is as significant; ``notes`` on what is no deviation.
+    was ``tested``, with meant size and z; the number of ``tests``, and with which ``probability``
+    one of a correct model is as significant; ``notes`` on what is no deviation, as frozen copies.
 
     Examples
     --------
@@ -136,7 +136,8 @@ class Audit:
     def rows(self) -> list[dict[str, Any]]:
         """A dict for every tensor.
 
-        ``tested`` is against what, None if it was not; then meant, factor and z are None too.
+        ``tested`` says against what: "intent", "layers", "chance"; None if it was not tested, then
+        meant, factor and z are None too.
         """
         far = {row.name for row in self.deviations}
         return [
@@ -204,11 +205,17 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     """Compare the weights and signals of a torch model with how it was meant to start.
 
     The deviation √⟨w²⟩ of n independent entries has 2n/(kurtosis − 1) degrees of freedom. What an
-    intent says is tested, all tests together to a probability of 0.001 that a correct model is
-    called wrong; other roles are compared over the layers. Without one also what no initialisation
-    gives is named: NaN, infinities, memory that nobody wrote, repeated rows. Where the last branch
-    of a block is, by its forward pass, that of a `BlockNetwork` or `ResidualNetwork`, the stream
-    behind it is tested at the width of the model; others have the numbers of `measure_block`.
+    intent says is tested, tensor by tensor and all entries of a role together, with a probability
+    of 0.001 in all that a correct model is called wrong; others are compared over the layers.
+
+    Without one also what no initialisation gives is named: NaN, infinities, memory that nobody
+    wrote, repeated rows, and copies: different parameters whose random entries are equal up to a
+    factor, a sign or a transposition. Constants, tables and shared parameters are none; copies that
+    are not trained, such as target networks, are a note.
+
+    Where the last branch of a block is, by its forward pass, that of a `BlockNetwork` or
+    `ResidualNetwork`, the stream behind it is tested at the width of the model, by the whole law of
+    its hidden units; others have the numbers of `measure_block`.
 
     Parameters
     ----------
@@ -224,7 +231,8 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     Returns
     -------
     Audit
-        ``ok``, ``deviations``, ``print``, ``to_dataframe()``, ``plot()``, ``to_html()``.
+        ``ok``, ``statement``, ``deviations``, ``print``, ``to_dataframe()``, ``plot()``,
+        ``to_html()``. The statement names what was not tested.
 
     Raises
     ------
@@ -238,7 +246,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     >>> _ = torch.manual_seed(0)
     >>> model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
     >>> print(audit(model, intent="torch").statement)
-    Nothing deviates: 8 tensors of 2 roles, 8 tests, p = ...
+    Nothing deviates: 8 tensors of 2 roles, 10 tests, p = ...
     >>> _ = torch.nn.init.zeros_(model[2].weight)
     >>> print(audit(model).statement)
     1 deviation in 8 tensors of 2 roles, ... tests. First 2.weight: ...
@@ -354,8 +362,8 @@ def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, list[Deviation]]:
             return law, [
                 Deviation(
                     row.place.name,
-                    "out of line",
-                    "as other layers",
+                    f"{row.deviation:.4g}",
+                    f"{aim:.4g} as in other layers",
                     row.deviation / aim if aim else np.inf,
                     each,
                     "layers",

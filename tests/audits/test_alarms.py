@@ -1,4 +1,4 @@
-"""Correct models of many seeds raise no alarm."""
+"""Correct models of many seeds raise no alarm; roles as a whole; what was not tested is said."""
 
 import numpy as np
 import pytest
@@ -171,6 +171,72 @@ def test_a_correct_model_of_many_tensors_raises_none():
     assert 0.1 < audit.probability < 0.2
     nn.init.normal_(model[7].weight, std=0.2)
     assert [row.name for row in ft.audit(model, intent={"*": 0.1}).deviations] == ["7.weight"]
+
+
+def _deep(factor, sizes=lambda layer: 0.02):
+    torch.manual_seed(8)
+    model = nn.ModuleList(nn.Linear(28, 28, bias=False) for _ in range(24))
+    for layer, linear in enumerate(model, start=1):
+        nn.init.normal_(linear.weight, std=factor * sizes(layer))
+    return model, {"*": lambda place: ("normal", sizes(place.layer))}
+
+
+def _audit(model, intent):
+    return ft.audit(model, intent=intent)
+
+
+def test_a_role_is_tested_as_a_whole():
+    audit = _audit(*_deep(1.05))
+    row = audit.deviations[0]
+    assert (row.name, row.meant) == ("24 × *.weight", "0.02") and audit.tests == 25
+    assert row.factor == pytest.approx(1.05, abs=0.01) and 8 < row.z < 12
+    # None is far by itself.
+    assert max(abs(test.z) for test in audit.tested if test is not row) < 4.5
+    scaled = _audit(*_deep(1.05, lambda layer: 0.1 * layer**-0.5)).deviations[0]
+    assert (scaled.name, scaled.meant) == ("24 × *.weight", "1 × its size")
+    assert scaled.z == pytest.approx(row.z, rel=0.01)
+
+
+def test_one_layer_that_is_named_says_nothing_about_its_role():
+    model, intent = _deep(1.0)
+    model[4].weight.data *= 3
+    assert [row.name for row in ft.audit(model, intent=intent).deviations] == ["4.weight"]
+
+
+# Intent of a model with an embedding, what was not tested, and tests of tensors 0, 1 and 2.
+LIMITS = [
+    ("torch", "", ["intent"] * 3),
+    (
+        None,
+        " Layers agree with each other; sizes were not tested. Not tested: 0.weight.",
+        [None, "layers", "layers"],
+    ),
+    (
+        {"1.weight": 48**-0.5 / 3**0.5, "*.bias": None},
+        " Only between layers: *.bias, 2.weight, 3.weight, 4.weight. Not tested: 0.weight.",
+        [None, "intent", "layers"],
+    ),
+    (
+        {"0.weight": ("normal", 1.0), "1.*": None, "*": ("uniform", 144**-0.5)},
+        " Not tested: 1.weight, 1.bias.",
+        ["intent", None, None],
+    ),
+]
+
+
+@pytest.mark.parametrize(("intent", "text", "tested"), LIMITS)
+def test_what_was_not_tested_is_said(intent, text, tested):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(50, 48), *(nn.Linear(48, 48) for _ in range(4)))
+    audit = ft.audit(model, intent=intent)
+    assert audit.ok and audit.statement.endswith(f"for all together.{text}")
+    frame = audit.to_dataframe()
+    assert [each or None for each in frame["tested"].head(3).fillna("")] == tested
+    has_test = frame["tested"].notna()
+    for column in ("meant", "factor", "z"):
+        assert (frame[column].notna() == has_test).all()
+    # Those of roles are not tensors.
+    assert audit.probability > 0.1 and audit.tests >= has_test.sum() - 2
 
 
 def test_forty_correct_models_raise_no_alarm():
