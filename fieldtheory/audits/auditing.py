@@ -314,19 +314,20 @@ def _of_target(row: AuditedTensor, law: str | None, size: float | None) -> Devia
     if _is_faulty(row):
         meant = _FAULTS[row.law.split(":")[0]]
         return Deviation(row.place.name, row.law, meant, np.nan, np.inf, "chance")
-    measured, meant, z = f"{row.deviation:.4g}", law if size is None else f"{size:.4g}", 0.0
+    aim = "" if size is None else f"{size:.4g}"
+    measured, meant, z = f"{row.deviation:.4g}", aim or str(law), 0.0
     is_weight = law is None and row.weight_variance is not None
     if row.law in ("constant", "ones") and np.prod(row.shape) == 1 and (law in LAWS or is_weight):
         # One entry is no constant where random ones are meant.
         row = row._replace(law="few", freedom=1.0)
     if law not in (None, row.law, *_ALSO.get(row.law, ())):
         # Chance gives no other law than those that have a score.
-        measured, meant = f"{row.law} {measured}", f"{law} {meant}" if size is not None else law
+        measured, meant = f"{row.law} {measured}", f"{law} {aim}".strip()
         z = row.scores.get(str(law), np.inf)
     if size is not None:
         z = max(score(row.deviation, size, row.freedom, row.rounding), z, key=abs)
     factor = row.deviation / size if size else np.nan
-    return Deviation(row.place.name, measured, str(meant), factor, z)
+    return Deviation(row.place.name, measured, meant, factor, z)
 
 
 def _of_role(role: str, rows: list[tuple[AuditedTensor, float]]) -> Deviation:
@@ -359,15 +360,11 @@ def _over_depth(rows: list[AuditedTensor]) -> tuple[DepthLaw, list[Deviation]]:
         if sum(far) < 2:
             at = int(np.abs(z).argmax())
             law = law._replace(law=f"layer {layers[at]:.0f} is out of line" if any(far) else name)
-            return law, [
-                Deviation(
-                    row.place.name,
-                    f"{row.deviation:.4g}",
-                    f"{aim:.4g} as in other layers",
-                    row.deviation / aim if aim else np.inf,
-                    each,
-                    "layers",
-                )
-                for row, aim, each in zip(rows, fit, z, strict=True)
-            ]
+            return law, [_of_layer(*each) for each in zip(rows, fit, z, strict=True)]
     return law, []
+
+
+def _of_layer(row: AuditedTensor, aim: float, z: float) -> Deviation:
+    texts = f"{row.deviation:.4g}", f"{aim:.4g} as in other layers"
+    factor = row.deviation / aim if aim else np.inf
+    return Deviation(row.place.name, *texts, factor, z, "layers")

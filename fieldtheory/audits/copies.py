@@ -31,7 +31,7 @@ class _Part(NamedTuple):
     """A tensor or a slice of one, its first entries, those of its transpose; and its rounding."""
 
     name: str
-    index: str
+    number: str
     values: Any
     head: np.ndarray
     transposed: np.ndarray
@@ -63,7 +63,7 @@ def copies_of(model: Any) -> list[Copy]:
             at = int(np.argmax((pairs[0] | pairs[1])[row]))
             text = _compared(part, parts[at], not pairs[0][row, at])
             if text and parts[at].kind < 2:
-                copy = Copy(part.name, f"{part.index} {text}".strip(), not part.kind)
+                copy = Copy(part.name, f"{part.number} {text}".strip(), not part.kind)
                 found.setdefault(part.name, []).append(copy)
     return [
         each._replace(text=f"{each.text}, {len(more) + 1} slices" if more else each.text)
@@ -82,14 +82,14 @@ def _parts(place: Any, tensor: Any) -> Iterator[_Part]:
     is_stack = place.kind == "matrix" and tensor.ndim > 2 and size >= _HEAD
     is_stack = is_stack and tensor.numel() <= _SLICES * size
     slices = tensor.reshape(-1, *tensor.shape[-2:]) if is_stack else [tensor]
-    for number, values in enumerate(slices):
+    for at, values in enumerate(slices):
         head = _head(values)
         is_matrix = values.ndim > 1 and min(values.shape[:2]) > 1
         other = _head(values.transpose(0, 1)) if is_matrix else head
         if _is_random(values, head) and len(head) == len(other):
-            index = f"[{number}]" if len(slices) > 1 else ""
+            number = f"[{at}]" if len(slices) > 1 else ""
             eps = torch.finfo(tensor.dtype).eps
-            yield _Part(place.name, index, values, head, other, eps, kind)
+            yield _Part(place.name, number, values, head, other, eps, kind)
 
 
 def _head(values: Any) -> np.ndarray:
@@ -133,4 +133,4 @@ def _compared(part: _Part, other: _Part, is_transposed: bool) -> str:
         return ""
     few = "" if equal == len(x) == len(y) else f" in its first {equal} entries"
     times = "" if abs(factor - 1) < 1e-3 else f"{factor:.4g} × "
-    return f"a copy of {times}{other.name}{other.index}{', transposed' * is_transposed}{few}"
+    return f"a copy of {times}{other.name}{other.number}{', transposed' * is_transposed}{few}"
