@@ -97,7 +97,8 @@ class Audit:
     def statement(self) -> str:
         """The verdict, and what was not tested."""
         count = len({row.place.role for row in self.tensors})
-        of = f"{len(self.tensors)} tensors of {count} roles, {self.tests} tests"
+        tests = f"{self.tests} test{'s' * (self.tests != 1)}"
+        of = f"{len(self.tensors)} tensors of {count} roles, {tests}"
         first = f"Nothing deviates: {of}, p = {self.probability:.2g} for all together."
         if not self.ok:
             name, measured, meant, factor, z, _ = self.deviations[0]
