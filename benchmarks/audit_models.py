@@ -139,7 +139,7 @@ def reason(row: Any, tensor: Any) -> str:
         "He": (2 / place.fan_in) ** 0.5,
         "0.02": 0.02,
     }
-    if row.measured.startswith("not init"):
+    if row.against == "chance":
         return row.measured
     if size == 0:
         return "zeros"
@@ -162,10 +162,13 @@ def lines_of(name: str, model: torch.nn.Module) -> list[str]:
     tensors = {tensor.place.name: tensor for tensor in audit.tensors}
     groups = defaultdict(list)
     for row in audit.deviations:
-        groups[reason(row, tensors[row.name]), row.meant].append(row)
+        # The rows of roles as a whole are no tensors.
+        tensor = tensors.get(row.name)
+        groups[reason(row, tensor) if tensor else "together", row.meant].append(row)
     lines = []
     for (why, meant), rows in groups.items():
-        roles = dict.fromkeys(f"`{tensors[row.name].place.role}`" for row in rows)
+        places = (tensors[row.name].place.role if row.name in tensors else row.name for row in rows)
+        roles = dict.fromkeys(f"`{place}`" for place in places)
         names = ", ".join([*roles][:NAMED]) + f" and {len(roles) - NAMED} more" * (
             len(roles) > NAMED
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.audits.tensors import score
+from fieldtheory.audits.laws import score_behind
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.block import BlockNetwork
@@ -118,8 +118,9 @@ def _predicted(
         values |= {"normalization": norm, "epsilon": eps, "gated": is_gated, "expansion": M / N}
     network: Any = (BlockNetwork if is_block else ResidualNetwork)(**values)
     before, behind = squares
-    value, spread = _prediction(network.replace(**meant), before)
-    z = score(behind**0.5, value**0.5, 2 * (value / spread) ** 2, 0.0) if spread else 0.0
+    intended = network.replace(**meant)
+    value, spread = _prediction(intended, before)
+    z = score_behind(intended, before, behind) if spread else 0.0
     text = ", ".join(filter(None, (norm, name, "gate" * is_gated)))
     return text, behind, value, spread, z, _prediction(network, before)[0]
 

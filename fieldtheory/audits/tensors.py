@@ -28,8 +28,9 @@ class AuditedTensor(NamedTuple):
     """The law of a parameter or buffer, √⟨w²⟩ with its error, and σ²_w = fan-in × variance.
 
     Laws: "zeros", "ones", "constant", "normal", "truncated normal", "uniform", "orthogonal",
-    "other", "few" where entries do not say, "not initialised: ...". The square has ``freedom``
-    degrees; ``scores`` are z of laws, ``rounding`` is the relative spacing of the numbers.
+    "other", "few" where entries do not say, "repeated: ..." of rows, "not initialised: ...". The
+    square has ``freedom`` degrees; ``kurtosis`` is that of the entries, ``scores`` are z of laws,
+    ``rounding`` is the relative spacing of the numbers.
     """
 
     place: Place
@@ -41,6 +42,7 @@ class AuditedTensor(NamedTuple):
     freedom: float
     rounding: float
     scores: dict[str, float]
+    kurtosis: float
 
 
 def _audited(place: Place, tensor: Any, numbers: Any) -> AuditedTensor:
@@ -48,44 +50,55 @@ def _audited(place: Place, tensor: Any, numbers: Any) -> AuditedTensor:
     x = np.atleast_1d(tensor.detach().cpu().double().numpy()) if tensor.numel() else np.zeros(1)
     # Rows of padding are zero.
     x = x[x.any(axis=-1)] if place.kind == "embedding" and x.any() else x
-    scores, freedom, squares = dict[str, float](), np.inf, x.ravel() ** 2
+    scores, freedom, kurtosis, squares = dict[str, float](), np.inf, 1.0, x.ravel() ** 2
+    law = "other"
     square = float(squares.mean())
-    if fault := _fault(x, place.kind == "buffer"):
-        law, square, freedom = f"not initialised: {fault}", np.nan, np.nan
+    fault = _fault(x, place.kind)
+    if fault.startswith("not"):
+        square, freedom = np.nan, np.nan
     elif (x == x.flat[0]).all():
         law = {0.0: "zeros", 1.0: "ones"}.get(x.flat[0], "constant")
-    elif np.isinf(square):
-        law = "other"
-    else:
+    elif not np.isinf(square):
         kurtosis = max(float(squares @ squares) / x.size / square**2, 1 + 2 / x.size)
         scores = law_scores(x, kurtosis, max(_ORTHOGONAL, numbers.eps))
-        laws = [law for law, z in scores.items() if abs(z) < _FAR]
-        law = "few" if not scores or {"uniform", "normal"} <= {*laws} else [*laws, "other"][0]
-        # Few entries measure no kurtosis, and laws have one.
-        kurtoses = {"few": max(kurtosis, _NORMAL[0]), "uniform": _UNIFORM[0], "normal": _NORMAL[0]}
-        freedom = 2 * x.size / (kurtoses.get(law, kurtosis) - 1)
+        law, freedom = _nearest(scores), freedom_of(scores, kurtosis, x.size)
+    law = fault or law
     size, error = square**0.5, (square / 2 / freedom) ** 0.5
     spacing = numbers.eps * max(1.0, numbers.smallest_normal / size if size else 0.0)
     variance = None if place.kind in _VECTORS else place.fan_in * square
     shape = tuple(tensor.shape)
-    return AuditedTensor(place, shape, law, size, error, variance, freedom, spacing, scores)
+    numbers_of = freedom, spacing, scores, kurtosis
+    return AuditedTensor(place, shape, law, size, error, variance, *numbers_of)
 
 
-def _fault(x: np.ndarray, is_buffer: bool) -> str:
-    """Traces of memory that nobody has written; buffers may have infinities and equal rows."""
+def _nearest(scores: dict[str, float]) -> str:
+    laws = [law for law, z in scores.items() if abs(z) < _FAR]
+    return "few" if not scores or {"uniform", "normal"} <= {*laws} else [*laws, "other"][0]
+
+
+def freedom_of(scores: dict[str, float], kurtosis: float, entries: float) -> float:
+    """Degrees of freedom of a mean square: few entries measure no kurtosis, and laws have one."""
+    kurtoses = {"few": max(kurtosis, _NORMAL[0]), "uniform": _UNIFORM[0], "normal": _NORMAL[0]}
+    return 2 * entries / (kurtoses.get(_nearest(scores), kurtosis) - 1)
+
+
+def _fault(x: np.ndarray, kind: str) -> str:
+    """What no initialisation gives; buffers may have infinities and equal rows."""
+    is_buffer = kind == "buffer"
     wrong = np.isnan(x) if is_buffer else ~np.isfinite(x)
     if wrong.any():
-        return f"{100 * wrong.mean():.3g} % of the entries are NaN or infinite"
+        return f"not initialised: {100 * wrong.mean():.3g} % of the entries are NaN or infinite"
     sizes, rows = np.abs(x), x.reshape(len(x), -1)[:, :_ROW]
     least, most = sizes.min(initial=np.inf, where=sizes > 0), sizes.max()
     if not is_buffer and least < np.finfo(np.float32).tiny * max(1.0, most):
-        return f"entries from {least:.2g} to {most:.2g}"
-    if is_buffer or rows.shape[1] < _ROW:
+        return f"not initialised: entries from {least:.2g} to {most:.2g}"
+    # Slices of stacks are compared one by one, as other tensors are.
+    if is_buffer or rows.shape[1] < _ROW or (kind == "matrix" and x.ndim > 2):
         return ""
     # Identities have zeros.
     rows = rows[(np.ptp(rows, axis=1) > 0) & rows.all(axis=1)]
     repeated = len(rows) - len(np.unique(rows, axis=0))
-    return f"{repeated} rows are repeated" if 0 < repeated < len(rows) - 1 else ""
+    return f"repeated: {repeated} rows of {len(x)}" if 0 < repeated < len(rows) - 1 else ""
 
 
 def tensors_of(model: Any) -> list[AuditedTensor]:
@@ -129,18 +142,23 @@ def probability(z: float, tests: int) -> float:
 
 
 def law_scores(x: np.ndarray, kurtosis: float, tolerance: float) -> dict[str, float]:
-    """z of entries under the laws that they may have, by their kurtosis.
-
-    To order 1/√n the kurtosis of normal entries to the power −2 has no skewness.
-    """
+    """z of the laws that entries may have; of orthogonal rows or columns of one."""
     if x.ndim == 2 and min(x.shape) > 1:
         some = (x if x.shape[0] <= x.shape[1] else x.T)[:64]
         gram = some @ some.T / (some**2).sum(axis=1).mean()
         if np.abs(gram - np.eye(len(gram))).max() < tolerance:
             return {"orthogonal": 0.0}
+    return scores_of(kurtosis, x.size)
+
+
+def scores_of(kurtosis: float, entries: float) -> dict[str, float]:
+    """z of so many independent entries under the laws that they may have, by their kurtosis.
+
+    To order 1/√n the kurtosis of normal entries to the power −2 has no skewness.
+    """
     cut = float(np.clip(kurtosis, _CUT, _NORMAL[0])), _NORMAL[1]
     return {
-        law: (1 - (expected / kurtosis) ** 2) * expected / 2 / (variance / x.size) ** 0.5
+        law: (1 - (expected / kurtosis) ** 2) * expected / 2 / (variance / entries) ** 0.5
         for law, (expected, variance) in zip(LAWS, (_UNIFORM, _NORMAL, cut), strict=True)
-        if x.size >= _FEW
+        if entries >= _FEW
     }

@@ -28,8 +28,8 @@ def audit(
     MODULE may be a file. Signals are those of random inputs. The exit code is 1 if something
     deviates, which a correct model does with a probability of 0.001.
 
-    In csv and json there is a row for every tensor; meant, factor and z are empty where nothing
-    deviates, z also where no chance can do it, such as zeros or NaN in place of numbers.
+    In csv and json there is a row for every tensor; tested, meant, factor and z are empty where
+    nothing was tested, z also where no chance can do it, such as zeros or NaN in place of numbers.
 
     Examples:
 

@@ -74,7 +74,7 @@ LAWS = [
     ),
     ("not initialised: entries from 1e-41 to 1", lambda: torch.tensor([1e-41, 1.0])),
     (
-        "not initialised: 3 rows are repeated",
+        "repeated: 3 rows of 8",
         lambda: _drawn(lambda w: nn.init.normal_(w[:5]), 8, 20)[[0, 1, 2, 3, 4, 1, 1, 3]],
     ),
 ]

@@ -38,7 +38,7 @@ def test_what_deviates_is_printed_and_the_exit_code_is_1():
     result = call("audit", "models_of_test:Wrong", "--intent", "gpt2")
     assert (result.exit_code, result.stderr) == (1, "")
     assert result.stdout.startswith(
-        "2 deviations in 6 tensors of 2 roles, 6 tests. First 2.weight:"
+        "2 deviations in 6 tensors of 2 roles, 7 tests. First 2.weight:"
     )
 
 
@@ -49,6 +49,8 @@ def test_a_row_for_every_tensor(format):
     read = json.loads if format == "json" else lambda text: list(csv.DictReader(io.StringIO(text)))
     rows = read(result.stdout)
     assert [row["name"] for row in rows] == NAMES
-    assert [row["name"] for row in rows if row["meant"]] == ["1.weight", "2.weight"]
+    far = [row["name"] for row in rows if row["deviates"] in (True, "True")]
+    assert far == ["1.weight", "2.weight"]
+    assert all(row["tested"] in ("intent", "chance") and row["meant"] for row in rows)
     assert float(rows[2]["factor"]) == pytest.approx(2, abs=0.1) and float(rows[2]["z"]) > 5
     assert not rows[4]["deviation"] and not rows[4]["z"]
