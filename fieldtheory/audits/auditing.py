@@ -192,10 +192,10 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     tensors, tested, roles = tensors_of(model), list[Deviation](), defaultdict(list)
     targets = targets_of(intent, [row.place for row in tensors])
     for row in tensors:
-        place = row.place
-        if place.name in targets or np.isnan(row.deviation):
-            tested.append(_of_target(row, *targets.get(place.name, (None, None))))
-        elif place.layer is not None:
+        place, target = row.place, targets.get(row.place.name, (None, None))
+        if (place.name in targets and target) or np.isnan(row.deviation):
+            tested.append(_of_target(row, *(target or (None, None))))
+        elif place.layer is not None and target:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
     blocks = signals_of(model, inputs, targets)
     for block in blocks:

@@ -68,7 +68,7 @@ def _passed(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> li
     ends = [streams[block][0][1] for block in blocks.values()]
     gradients = torch.autograd.grad(result, ends, direction, materialize_grads=True)
     norms = [float(gradient.double().norm()) for gradient in gradients]
-    sizes = {id(p): meant.get(name, (None, None))[1] for name, p in copied.named_parameters()}
+    sizes = {id(p): (meant.get(name) or (None, None))[1] for name, p in copied.named_parameters()}
     linear, rows = 0.0, []
     for (name, block), norm in zip(blocks.items(), norms, strict=True):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
