@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,9 +49,10 @@ class DepthLaw(NamedTuple):
 class Audit:
     """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
-    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``, if
-    it takes the inputs that are drawn; ``deviations`` beyond chance, the farthest first; the number
-    of ``tests``, and with which ``probability`` one of a correct model is as significant.
+    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``, of
+    which ``without_signals`` says why there are none; ``deviations`` beyond chance, the farthest
+    first; the number of ``tests``, and with which ``probability`` one of a correct model is as
+    significant.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Audit:
     deviations: tuple[Deviation, ...]
     tests: int
     probability: float
+    without_signals: str = ""
 
     @property
     def ok(self) -> bool:
@@ -114,7 +117,12 @@ class Audit:
         return [(_table(rows), title) for rows, title in zip(tables, titles, strict=True) if rows]
 
     def __str__(self) -> str:
-        return "\n\n".join([self.statement, *(table_text(*each) for each in self._tables())])
+        texts = [self.statement, *(table_text(*each) for each in self._tables())]
+        return "\n\n".join([*texts, *self._reason])
+
+    @property
+    def _reason(self) -> list[str]:
+        return [f"No signals: {self.without_signals}."] if self.without_signals else []
 
     def __repr__(self) -> str:
         return f"Audit({self.statement})"
@@ -122,7 +130,13 @@ class Audit:
     def to_html(self) -> str:
         """The verdict and the tables, all tensors among them."""
         tables = [*self._tables(), (self.rows(), "tensors")]
-        return "".join([f"<p>{self.statement}</p>", *(table_html(*each) for each in tables)])
+        texts = [self.statement, *self._reason]
+        return "".join(
+            [
+                *(f"<p>{html.escape(text)}</p>" for text in texts),
+                *(table_html(*each) for each in tables),
+            ]
+        )
 
     _repr_html_ = to_html
 
@@ -197,7 +211,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
             tested.append(_of_target(row, *(target or (None, None))))
         elif place.layer is not None and target:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
-    blocks = signals_of(model, inputs, targets)
+    blocks, without_signals = signals_of(model, inputs, targets)
     for block in blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
@@ -211,7 +225,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     least = probability(max((abs(row.z) for row in tested), default=0.0), tests)
     laws = tuple(law for law, _ in of_roles)
-    return Audit(tuple(tensors), laws, tuple(blocks), tuple(beyond), tests, least)
+    return Audit(tuple(tensors), laws, tuple(blocks), tuple(beyond), tests, least, without_signals)
 
 
 def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:

@@ -14,8 +14,9 @@ _NORMS = "LayerNorm", "RMSNorm", "GroupNorm", "_NormBase"
 _EMBEDDINGS, _RECURRENT = ("Embedding", "EmbeddingBag"), ("RNNBase", "RNNCellBase")
 # Size of inputs beside which ε is negligible, and rounding of what norms make of them.
 _SIZE, _ROUNDING = 100.0, 1e-3
-# Correlation of neighbours in tables, many times its standard error; remainder of a recurrence.
-_LIKE, _ERRORS, _REMAINDER = 0.5, 5.0, 1e-4
+# Fewest rows of a table, relative remainder of a recurrence; correlation of neighbours, and how
+# many times its standard error.
+_FEWEST, _REMAINDER, _LIKE, _ERRORS = 5, 1e-4, 0.5, 5.0
 
 
 def classes(module: Any) -> list[str]:
@@ -45,7 +46,7 @@ def kind_and_fans(module: Any, short: str, tensor: Any) -> tuple[str, tuple[int,
         fans = b, a
     elif use == "transposed":
         fans = a, b
-    if not tensor.requires_grad and _is_table(tensor):
+    if tensor.ndim > 1 and _is_table(tensor):
         return "buffer", fans
     if norm := norm_kinds(module).get(short):
         return norm, fans
@@ -154,22 +155,21 @@ def _probed(module: Any, names: list[str]) -> dict[str, str]:
 
 
 def _is_table(tensor: Any) -> bool:
-    """Whether neighbours along an axis are alike or obey a recurrence, as sines do."""
+    """Whether entries obey a recurrence along an axis, as sines do, or are alike where frozen."""
     x = tensor.detach().cpu().double()
-    x = x - x.mean() if x.numel() else x
-    for axis, n in enumerate(x.shape):
-        rows = x.movedim(axis, 0).reshape(n, -1)
-        square = float((rows[1:] ** 2).sum() * (rows[:-1] ** 2).sum()) ** 0.5
-        if n < 4 or not square:
+    for axis, n in enumerate(x.shape if x.numel() else ()):
+        y = x.movedim(axis, 0).reshape(n, -1)
+        centred = y - y.mean()
+        square = float((centred[1:] ** 2).sum() * (centred[:-1] ** 2).sum()) ** 0.5
+        # Rows that are all the same obey any.
+        if n < _FEWEST or not float(((y - y.mean(0)) ** 2).sum()) > _ROUNDING * float((y**2).sum()):
             continue
-        correlation = float((rows[1:] * rows[:-1]).sum()) / square
-        if correlation > max(_LIKE, _ERRORS * rows[1:].numel() ** -0.5):
-            return True
         # sin(ω(p + 1)) + sin(ω(p − 1)) = 2 cos ω sin ωp.
-        y = tensor.detach().cpu().double().movedim(axis, 0).reshape(n, -1)
         ends, middle = y[2:] + y[:-2], y[1:-1]
         slope = (ends * middle).sum(0) / (middle**2).sum(0).clamp(min=1e-300)
-        remainder = ((ends - slope * middle) ** 2).sum()
-        if n > 4 and float(remainder) < _REMAINDER * float((ends**2).sum()):
+        if float(((ends - slope * middle) ** 2).sum()) < _REMAINDER * float((ends**2).sum()):
+            return True
+        correlation = float((centred[1:] * centred[:-1]).sum()) / square if square else 0.0
+        if not tensor.requires_grad and correlation > max(_LIKE, _ERRORS * y[1:].numel() ** -0.5):
             return True
     return False
