@@ -20,6 +20,8 @@ from fieldtheory.numerics.solution import solve
 # to which a fit of it has a factor.
 _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu", "tanh", "linear"
 _ROUNDING, _DIGITS = 1e-4, 6
+# Relative rounding of mean squares in single precision.
+_SINGLE = 3e-7
 
 
 class AuditedBlock(NamedTuple):
@@ -173,8 +175,11 @@ def norms_of(
         for norm, y in (("rms", stream), ("layer", stream - stream.mean(axis=1, keepdims=True))):
             before, behind = ((each**2).mean(axis=1, keepdims=True) for each in (y, x))
             # ε of a forward pass may be written there: by the mean squares K/(K + ε).
-            fitted = np.median(before * (1 / np.maximum(behind, np.finfo(float).tiny) - 1))
-            for epsilons in ({*known, 0.0}, {_rounded(max(float(fitted), 0.0))}):
+            ratios = before * (1 / np.maximum(behind, np.finfo(float).tiny) - 1)
+            resolved, fitted = _SINGLE * float(before.mean()), float(np.median(ratios))
+            digits = int(np.log10(fitted / resolved)) if fitted > resolved > 0 else 0
+            fitted = float(f"{fitted:.{digits}g}") if digits else 0.0
+            for epsilons in ({*known, 0.0}, {fitted}):
                 reads = {e: y / np.sqrt(before + e + np.finfo(float).tiny) for e in epsilons}
                 far = {e: float(np.linalg.norm(read - x)) for e, read in reads.items()}
                 eps = min(far, key=lambda e: far[e])

@@ -27,7 +27,8 @@ class Intent(NamedTuple):
 
     ``matrices`` are those of linear layers, ``last`` the last ones of branches, by their names;
     ``others`` are embeddings and all that is not in another column. L is the number of layers,
-    in and out are the fan-in and fan-out of a matrix. What is free is compared over the layers.
+    in and out are the fan-in and fan-out of a matrix. Norms that multiply by 1 + weight have 0 in
+    place of 1. What is free is compared over the layers.
 
     Examples
     --------
@@ -91,27 +92,39 @@ _mup = _starting(lambda place: place.layer and place.fan_in**-0.5, ("linear",))
 _DEEP = "0.1 for L ≤ 18, 1e-5 for L ≤ 24, else 1e-6"
 INTENTS: dict[str, Intent] = {
     "gpt2": Intent(
-        *("normal, 0.02", "normal, 0.02/√(2L)", "embeddings as matrices", "0", "1"),
+        *(
+            "normal, 0.02",
+            "normal, 0.02/√(2L)",
+            "embeddings as matrices, convolutions free",
+            "0",
+            "1",
+        ),
         "GPT-2 in transformers; Radford et al. 2019, section 2.3",
         _gpt2,
     ),
     "llama": Intent(
-        *("normal, 0.02", "normal, 0.02", "embeddings as matrices", "0", "1"),
+        *("normal, 0.02", "normal, 0.02", "embeddings as matrices, convolutions free", "0", "1"),
         "Llama in transformers, initializer_range",
         _starting(lambda place: ("normal", 0.02)),
     ),
     "megatron": Intent(
-        *("normal, 0.02", "normal, 0.02/√(2L)", "embeddings as matrices", "0", "1"),
+        *(
+            "normal, 0.02",
+            "normal, 0.02/√(2L)",
+            "embeddings as matrices, convolutions free",
+            "0",
+            "1",
+        ),
         "Megatron-LM, scaled_init_method_normal; arXiv:1909.08053",
         _gpt2,
     ),
     "plain": Intent(
-        *("0.02 of any law", "0.02", "embeddings as matrices", "0", "1"),
+        *("0.02 of any law", "0.02", "embeddings as matrices, convolutions free", "0", "1"),
         "BERT and most of transformers, initializer_range",
         _plain,
     ),
     "lns": Intent(
-        *("0.02 of any law", "0.02", "embeddings as matrices", "0", "1"),
+        *("0.02 of any law", "0.02", "embeddings as matrices, convolutions free", "0", "1"),
         "LayerNorm scaling of what norms give; arXiv:2502.05795",
         _plain,
     ),

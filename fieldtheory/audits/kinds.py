@@ -33,7 +33,8 @@ def kind_and_fans(module: Any, short: str, tensor: Any) -> tuple[str, tuple[int,
     if short == "bias":
         weights += [each for each in own.values() if each.ndim > 1]
     weight = next((each for each in weights if getattr(each, "ndim", 0) > 1), None)
-    is_bias = short == "bias" or ("bias" in short.split("_") and weight is not None)
+    has_weight = weight is not None or siblings[0] in module._parameters
+    is_bias = short == "bias" or ("bias" in short.split("_") and has_weight)
     weight = weight if is_bias and weight is not None else tensor
     a, b = (*weight.shape, 1, 1)[:2]
     fans = (prod(weight.shape[1:]), a) if weight.ndim > 1 else (1, a)

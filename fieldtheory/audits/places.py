@@ -68,7 +68,8 @@ def places(model: Any) -> Iterator[tuple[Place, Any]]:
 def _effective(model: Any) -> dict[str, Any]:
     """Parameters by name, and what parametrizations give in place of what they are made of."""
     from torch import no_grad
-    from torch.nn.utils import parametrize, weight_norm
+    from torch.nn.utils.parametrize import ParametrizationList
+    from torch.nn.utils.weight_norm import WeightNorm
 
     found = dict[str, Any]()
     for name, tensor in model.named_parameters():
@@ -80,9 +81,9 @@ def _effective(model: Any) -> dict[str, Any]:
         hooks = [
             hook
             for hook in module._forward_pre_hooks.values()
-            if isinstance(hook, weight_norm.WeightNorm) and short[:-2] == hook.name
+            if isinstance(hook, WeightNorm) and short[:-2] == hook.name
         ]
-        if isinstance(module, parametrize.ParametrizationList):
+        if isinstance(module, ParametrizationList):
             name = f"{holder}.{given}" if holder else path.removeprefix("parametrizations.")
             if name not in found:
                 # Those of the spectral norm change in training mode.

@@ -13,6 +13,9 @@ from fieldtheory.audits.intents import targets_of
 from fieldtheory.audits.tensors import tensors_of
 from fieldtheory.networks.parameters import named_arguments
 
+# Relative accuracy of an ε that is fitted.
+_FITTED = 0.1
+
 
 @named_arguments
 def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
@@ -85,9 +88,17 @@ def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
             "model must have blocks γ x + ρ W' φ(W n(x)), with a gate or without, or γ x + ρ W φ(x)"
             f", of the norms and the functions that audit knows, got others: {', '.join(missing)}"
         )
-    forms = {(b.text, b.matrices[0][0].shape, b.matrices[-1][0].shape, b.epsilon) for b in branches}
-    if len(forms) > 1:
-        texts = " and ".join(sorted(f"{form[0]} of {form[1]}, ε = {form[3]:g}" for form in forms))
+    forms = {(b.text, b.matrices[0][0].shape, b.matrices[-1][0].shape) for b in branches}
+    epsilons = [branch.epsilon for branch in branches]
+    if len(forms) > 1 or np.ptp(epsilons) > _FITTED * max(epsilons):
+        texts = " and ".join(
+            sorted(
+                {
+                    f"{b.text}, {b.matrices[0][0].shape[0]} hidden units, ε = {b.epsilon:g}"
+                    for b in branches
+                }
+            )
+        )
         raise ValueError(f"model must have blocks of one form, got {texts}")
     if not all(branch.is_whole for branch in branches):
         warnings.warn(
@@ -97,12 +108,15 @@ def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
         )
     blocks, more = [*stack.blocks.values()], dict[str, Any]()
     start, end = rows_of(stack.flows[blocks[0]][0][0]), rows_of(stack.flows[blocks[-1]][0][1])
+    behind = branches[0].norm if branches[0].position == "post" else None
     inside = {module for block in blocks for module in block.modules()}
     for module, (*_, flow) in stack.flows.items():
         x, y = map(rows_of, flow)
         matrix = None if module in inside else matrix_of(module, x, y, names)
         reads = matrix and x.shape == end.shape and _reads(x, end, branches[0].norm)
-        if matrix and np.array_equal(y, start):
+        # A norm behind the sums is behind the read-in too.
+        enters = matrix and y.shape == start.shape and _reads(start, y, behind)
+        if matrix and enters:
             more |= {"input_dim": x.shape[1]} | _variances("readin", *matrix, sizes)
         elif matrix and reads and len(branches[0].matrices) > 1:
             more |= _variances("readout", *matrix, sizes)
@@ -110,7 +124,7 @@ def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
 
 
 def _reads(x: np.ndarray, end: np.ndarray, norm: str | None) -> bool:
-    """Whether x is what comes out of the last block, or a norm of it."""
+    """Whether x is a stream, or a norm of it."""
     if np.array_equal(x, end):
         return True
     return norm is not None and any(n == norm for _, n, _ in norms_of(x, {}, end))
