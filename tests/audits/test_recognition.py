@@ -76,8 +76,6 @@ NETWORKS = [
     {"skip_scale": 0.0, "normalization": None},
 ]
 SAME = ("depth", "width", "input_dim", "expansion", "gated", "normalization", "norm_position")
-# Fitted to rounding, and measured by 200 × 60 numbers or more and by 600 biases.
-FITTED, WEIGHTS = ("branch_scale", "skip_scale"), ("inner", "gate", "outer", "readin", "readout")
 
 
 @pytest.mark.parametrize("values", NETWORKS)
@@ -88,14 +86,11 @@ def test_the_network_is_given_back(values):
     assert [getattr(found, name) for name in SAME] == [getattr(net, name) for name in SAME]
     assert found.activation.name == net.activation.name
     assert found.epsilon == pytest.approx(net.epsilon, rel=1e-3, abs=1e-5)
-    for name in FITTED:
-        np.testing.assert_allclose(found.parameters[name], net.parameters[name], rtol=1e-5)
-    for name, value in net.parameters.items():
-        if name.endswith("weight_variance") and name.split("_")[0] in WEIGHTS[:5]:
-            if name != "gate_weight_variance" or net.gated:
-                np.testing.assert_allclose(found.parameters[name], value, rtol=0.06)
-        if name in ("inner_bias_variance", "outer_bias_variance"):
-            assert found.parameters[name] == pytest.approx(value, rel=0.25)
+    # Scales are fitted to rounding, variances measured by 200 × 50 weights or more and 600 biases.
+    near = {"branch_scale": 1e-5, "skip_scale": 1e-5, "inner_bias_variance": 0.25}
+    near |= {"outer_bias_variance": 0.25} | {n: 0.06 for n in net.parameters if "weight" in n}
+    for name, rtol in near.items():
+        np.testing.assert_allclose(found.parameters[name], net.parameters[name], rtol=rtol)
 
 
 @torch.no_grad()
@@ -103,24 +98,17 @@ def test_the_network_is_given_back(values):
 def test_kernels_are_those_of_forward_passes(values):
     """Of the mean over networks at this width, in standard errors."""
     net = ft.BlockNetwork(depth=3, **COMMON, **values)
-    x, squares = torch.randn(1, 60, generator=torch.Generator().manual_seed(0)), []
+    squares = []
     for seed in range(30):
         torch.manual_seed(seed)
-        model = Model(net)
-        y = model.readin(x)
-        start = torch.randn(1, 200)
-        y = start / (start - start.mean() * net.centred).square().mean() ** 0.5
-        stream = [y := block(y) for block in model.blocks]
+        model, x = Model(net), torch.randn(1, 200)
+        x = x / (x - x.mean() * net.centred).square().mean() ** 0.5
+        stream = [x := block(x) for block in model.blocks]
         squares.append([float((y - y.mean() * net.centred).square().mean()) for y in stream])
-    meant = {
-        "*.inner.weight": (net.parameters["inner_weight_variance"][0] / 200) ** 0.5,
-    }
-    found = ft.from_torch(model, inputs=torch.randn(4, 60))
-    kernels = ft.solve(found, 1.0).kernels[1:4]
+    kernels = ft.solve(ft.from_torch(model), 1.0).kernels[1:4]
     error = np.std(squares, axis=0, ddof=1) / 30**0.5
     # The weights of one draw have variances that differ by chance: 1 % of 60,000 numbers.
     assert np.all(np.abs(np.mean(squares, axis=0) - kernels) < 4 * error + 0.02 * kernels)
-    assert ft.from_torch(model, intent=meant).depth == 3
 
 
 def test_what_is_meant_stands_for_what_is_measured():
