@@ -97,6 +97,7 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
         if len(outer[0]) != out.shape[1] or len(inner) > 2 or (not inner and len(linear) > 1):
             continue
         x, orders = flows[inner[0]][0] if inner else start, permutations(linear[m] for m in inner)
+        fits = []
         for (stream, norm, eps), name, order in product(norms_of(x, flows), _FUNCTIONS, orders):
             signals, position = [x @ W.T + b for W, b, _ in order] or [x], "pre"
             signals[0] = function_of(as_activation(name).expression, h)(signals[0])
@@ -110,13 +111,17 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
                 continue
             centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
             squares = [float(np.square(y).mean()) for y in centred]
-            whole = np.array_equal(stream, start)
-            return Branch([*order, outer], name, *fit, norm, position, eps, squares, whole)
+            whole, scales = np.array_equal(stream, start), map(_rounded, fit[1:])
+            branch = Branch([*order, outer], name, *scales, norm, position, eps, squares, whole)
+            fits.append((fit[0], branch))
+        if fits:
+            # Of functions that are near each other, as GELU and its tanh, the nearest.
+            return min(fits, key=lambda each: each[0])[1]
     return None
 
 
 def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
-    """ρ and γ of out = γ × stream + ρ f, none if it is not that."""
+    """Remainder, ρ and γ of out = γ × stream + ρ f, none if it is not that."""
     added = out - stream
     rho, gamma = float((f * added).sum() / max((f * f).sum(), np.finfo(float).tiny)), 1.0
     if np.linalg.norm(added - rho * f) > _ROUNDING * np.linalg.norm(added):
@@ -124,23 +129,21 @@ def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, 
         rho, gamma = np.linalg.lstsq(both, out.ravel(), rcond=None)[0].tolist()
         if np.linalg.norm(gamma * stream) < _ROUNDING * np.linalg.norm(out):
             gamma = 0.0
-        if np.linalg.norm(out - gamma * stream - rho * f) > _ROUNDING * abs(rho) * np.linalg.norm(
-            f
-        ):
-            return ()
-    return (_rounded(rho), _rounded(gamma)) if rho else ()
+    size, rest = np.linalg.norm(rho * f), np.linalg.norm(out - gamma * stream - rho * f)
+    return (float(rest / size), rho, gamma) if size and rest < _ROUNDING * size else ()
 
 
 def _scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
-    """ρ and γ = 1, norm and ε of out = n(stream + ρ f), whose rows are parallel to the sum."""
+    """Remainder, ρ and γ = 1, norm and ε of out = n(stream + ρ f), rows parallel to the sum."""
     for norm in ("rms", "layer"):
         parts = [y - y.mean(axis=1, keepdims=True) if norm == "layer" else y for y in (stream, f)]
-        along = out / np.linalg.norm(out, axis=1, keepdims=True)
+        along = out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.finfo(float).tiny)
         a, b = (y - along * (along * y).sum(axis=1, keepdims=True) for y in parts)
         rho = -float((a * b).sum() / max((b * b).sum(), np.finfo(float).tiny))
-        if rho and np.linalg.norm(a + rho * b) < _ROUNDING * np.linalg.norm(rho * parts[1]):
+        size, rest = np.linalg.norm(rho * parts[1]), np.linalg.norm(a + rho * b)
+        if size and rest < _ROUNDING * size:
             for eps in [eps for _, n, eps in norms_of(out, flows, stream + rho * f) if n == norm]:
-                return (_rounded(rho), 1.0), norm, eps
+                return (float(rest / size), rho, 1.0), norm, eps
     return (), None, 0.0
 
 

@@ -110,8 +110,10 @@ def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
     start, end = rows_of(stack.flows[blocks[0]][0][0]), rows_of(stack.flows[blocks[-1]][0][1])
     behind = branches[0].norm if branches[0].position == "post" else None
     inside = {module for block in blocks for module in block.modules()}
-    for module, (*_, flow) in stack.flows.items():
-        x, y = map(rows_of, flow)
+    for module, flows in stack.flows.items():
+        if not flows:
+            continue
+        x, y = map(rows_of, flows[-1])
         matrix = None if module in inside else matrix_of(module, x, y, names)
         reads = matrix and x.shape == end.shape and _reads(x, end, branches[0].norm)
         # A norm behind the sums is behind the read-in too.
