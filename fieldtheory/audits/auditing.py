@@ -172,12 +172,14 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     ----------
     model : torch.nn.Module
         With its weights; nothing in it changes.
-    inputs : tensor or tuple of tensors, optional
-        Of a forward pass; if left out drawn as the first layer takes them: tokens, images, vectors.
+    inputs : tensor, tuple of tensors or mapping, optional
+        Of a forward pass, a mapping as keyword arguments; if left out drawn as the first layer
+        takes them: tokens, images, vectors. ``without_signals`` says if there are none, and why.
     intent : str, mapping or callable, optional
         A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as
-        ``"*.c_proj.weight"`` to a deviation, a law ("zeros", "normal", ...), both as a tuple, or a
-        function of a `Place`; or such a function of all parameters, None for what is not tested.
+        ``"*.c_proj.weight"`` to a deviation, a law ("zeros", "normal", ...), both as a tuple, such
+        a name, a function of a `Place`, or None for what is not tested, of which the first that
+        fits counts; or such a function of all parameters, None for what is free.
 
     Returns
     -------

@@ -88,7 +88,7 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
     the branch give. ``flows`` has what came in and out of modules in a forward pass.
     """
     start, out = flows[block]
-    found = ((m, matrix_of(m, *flows[m], names)) for m in flows)
+    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
     linear = {m: matrix for m, matrix in found if matrix is not None}
     for last, outer in reversed(linear.items()):
         # Before it one matrix, or two that read the same; or none.
@@ -111,8 +111,8 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
                 continue
             centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
             squares = [float(np.square(y).mean()) for y in centred]
-            whole, scales = np.array_equal(stream, start), map(_rounded, fit[1:])
-            branch = Branch([*order, outer], name, *scales, norm, position, eps, squares, whole)
+            whole, (rho, gamma) = np.array_equal(stream, start), map(_rounded, fit[1:])
+            branch = Branch([*order, outer], name, rho, gamma, norm, position, eps, squares, whole)
             fits.append((fit[0], branch))
         if fits:
             # Of functions that are near each other, as GELU and its tanh, the nearest.
@@ -151,11 +151,11 @@ def _rounded(x: float) -> float:
     return float(f"{x:.{_DIGITS}g}")
 
 
-def matrix_of(
-    module: Any, x: np.ndarray, y: np.ndarray, names: dict[Any, str]
-) -> tuple[np.ndarray, Any, str] | None:
+def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray, Any, str] | None:
     """A matrix with its bias and its name, if that is what a module multiplies with."""
-    if getattr(weight := getattr(module, "weight", None), "ndim", 0) != 2 or weight.is_sparse:
+    x, y = flow
+    weight: Any = getattr(module, "weight", None)
+    if getattr(weight, "ndim", 0) != 2 or weight.is_sparse:
         return None
     whole = weight.detach().cpu().double().numpy()
     bias = getattr(module, "bias", None)

@@ -114,7 +114,7 @@ def from_torch(model: Any, inputs: Any = None, intent: Any = None) -> Any:
         if not flows:
             continue
         x, y = map(rows_of, flows[-1])
-        matrix = None if module in inside else matrix_of(module, x, y, names)
+        matrix = None if module in inside else matrix_of(module, (x, y), names)
         reads = matrix and x.shape == end.shape and _reads(x, end, branches[0].norm)
         # A norm behind the sums is behind the read-in too.
         enters = matrix and y.shape == start.shape and _reads(start, y, behind)
