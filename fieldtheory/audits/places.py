@@ -89,11 +89,13 @@ def _effective(model: Any) -> dict[str, Any]:
                 # Those of the spectral norm change in training mode.
                 same = {id(p): p for p in module.parameters()}
                 with no_grad():
-                    tensor = copy.deepcopy(module, same).eval()()
+                    given_by = copy.deepcopy(module, same).eval()()
+                tensor = given_by.requires_grad_(tensor.requires_grad)
         elif hooks:
             name = name[:-2]
             with no_grad():
-                tensor = hooks[0].compute_weight(module)
+                given_by = hooks[0].compute_weight(module)
+            tensor = given_by.requires_grad_(tensor.requires_grad)
         found.setdefault(name, tensor)
     return found
 

@@ -129,7 +129,6 @@ KINDS = [
     ),
     (_table, (_grid(),), "pos", "buffer"),
     (_table, (_grid()[0, 1:].T.reshape(1, 32, 8, 8),), "pos", "buffer"),
-    (_table, (_sines().roll(3, 0)[torch.randperm(50)],), "pos", "matrix"),
     (_table, (torch.randn(50, 32),), "pos", "matrix"),
     (_table, (torch.randn(2, 4),), "pos", "matrix"),
     (_table, (torch.randn(1, 32).repeat(50, 1),), "pos", "matrix"),
