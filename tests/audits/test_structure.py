@@ -275,7 +275,8 @@ def test_one_layer_out_of_line_below_a_wrapper_is_named(wrap, prefix):
     assert ft.audit(model).ok
     gpt.h[2].mlp.c_fc.weight.data *= 1.3
     (row,) = ft.audit(model).deviations
-    assert (row.name, row.measured) == (f"{prefix}.mlp.c_fc.weight", "out of line")
+    assert row.name == f"{prefix}.mlp.c_fc.weight"
+    assert row.factor == pytest.approx(1.3, rel=0.05)
 
 
 def _with_lora():
