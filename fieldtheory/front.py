@@ -1,6 +1,7 @@
 """The public names of the package and their modules, each loaded when it is asked for."""
 
 from fieldtheory.audits.auditing import Audit, audit
+from fieldtheory.audits.recognition import from_torch
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError
 from fieldtheory.blocks.measurement import BlockMeasurement
@@ -92,6 +93,7 @@ __all__ = [
     "depth_limit",
     "derive",
     "explain",
+    "from_torch",
     "gain",
     "input_kernel",
     "kernel",

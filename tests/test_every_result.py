@@ -24,6 +24,11 @@ def saved_and_loaded(result):
         return ft.load(f"{folder}/result.npz")
 
 
+def _chain():
+    nn = pytest.importorskip("torch").nn
+    return nn.Sequential(*(nn.Sequential(nn.Tanh(), nn.Linear(20, 20)) for _ in range(2)))
+
+
 CALLS = {
     "solve": lambda: ft.solve(NET, 0.3),
     "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
@@ -56,6 +61,7 @@ CALLS = {
     "lambdify": lambda: ft.lambdify([H], H),
     "depth_limit": lambda: ft.depth_limit(NET.replace(branch_scale="uniform"), 0.3),
     "audit": lambda: ft.audit(pytest.importorskip("torch").nn.Linear(20, 20)),
+    "from_torch": lambda: ft.from_torch(_chain()),
 }
 LIMIT = ft.DiffusionNetwork(depth=4, width=5)
 # What the same functions give for diffusion networks.
@@ -104,12 +110,12 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
         assert callable(getattr(type(found), "load_file" if name == "sweep" else "load"))
     elif name == "audit":
         assert len(found.plot().axes) == 1 and "<table>" in found._repr_html_()
-        assert repr(found).startswith("Audit(Nothing deviates") and str(found) in repr(found)
+        assert repr(found).startswith("Audit(Nothing deviates") and found.statement in repr(found)
     elif name == "explain":
         assert found._repr_html_().startswith("<table>")
     elif name == "derive":
         assert found.latex("saddle_point")
-    elif name == "critical_network":
+    elif name in ("critical_network", "from_torch"):
         assert isinstance(found, ft.ResidualNetwork)
     elif name == "gain":
         assert "fixed point" in str(found) and repr(found).startswith("Gain(relu")

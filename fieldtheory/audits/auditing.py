@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,10 +67,10 @@ class DepthLaw(NamedTuple):
 class Audit:
     """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
-    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``, if
-    it takes the inputs that are drawn; ``deviations`` beyond chance, the farthest first; all that
-    was ``tested``, with meant size and z; the number of ``tests``, and with which ``probability``
-    one of a correct model is as significant; ``notes`` on what is no deviation, as frozen copies.
+    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``;
+    ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
+    z; the number of ``tests``, and with which ``probability`` one of a correct model is as
+    significant; ``notes`` on what is no deviation: frozen copies, and why there are no signals.
 
     Examples
     --------
@@ -179,7 +180,7 @@ class Audit:
     def to_html(self) -> str:
         """The verdict and the tables, all tensors among them."""
         tables = [*self._tables(), (self.rows(), "tensors")]
-        texts = [f"<p>{text}</p>" for text in (self.statement, *self.notes)]
+        texts = [f"<p>{escape(text)}</p>" for text in (self.statement, *self.notes)]
         return "".join([*texts, *(table_html(*each) for each in tables)])
 
     _repr_html_ = to_html
@@ -222,12 +223,14 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     ----------
     model : torch.nn.Module
         With its weights; nothing in it changes.
-    inputs : tensor or tuple of tensors, optional
-        Of a forward pass; if left out drawn as the first layer takes them: tokens, images, vectors.
+    inputs : tensor, tuple of tensors or mapping, optional
+        Of a forward pass, a mapping as keyword arguments; if left out drawn as the first layer
+        takes them: tokens, images, vectors. ``notes`` say why there are no signals.
     intent : str, mapping or callable, optional
         A name of `fieldtheory.audits.INTENTS`; a mapping from patterns such as
-        ``"*.c_proj.weight"`` to a deviation, a law ("zeros", "normal", ...), both as a tuple, or a
-        function of a `Place`; or such a function of all parameters, None for what is not tested.
+        ``"*.c_proj.weight"`` to a deviation, a law ("zeros", "normal", ...), both as a tuple, such
+        a name, a function of a `Place`, or None for what is not tested, of which the first that
+        fits counts; or such a function of all parameters, None for what is free.
 
     Returns
     -------
@@ -260,15 +263,15 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     copies = [copy for copy in copied.values() if copy.is_trained]
     pooled: dict[Any, list[tuple[AuditedTensor, float]]] = defaultdict(list)
     for row in tensors:
-        place = row.place
-        law, size = targets.get(place.name, (None, None))
-        if place.name in targets or _is_faulty(row):
+        place, target = row.place, targets.get(row.place.name, (None, None))
+        law, size = target or (None, None)
+        if (place.name in targets and target) or _is_faulty(row):
             tested.append(_of_target(row, law, size))
             if size and np.isfinite(row.freedom) and place.name not in copied:
                 pooled[place.role, place.kind].append((row, size))
-        elif place.layer is not None:
+        elif place.layer is not None and target:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
-    blocks = signals_of(model, inputs, targets)
+    blocks, without_signals = signals_of(model, inputs, targets)
     for block in blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
@@ -294,6 +297,7 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     least = probability(largest, max(tests, 1))
     frozen = [f"{copy.name}, {copy.text}" for copy in copied.values() if not copy.is_trained]
     notes = [f"Frozen copies: {len(frozen)}, as {frozen[0]}."] if frozen else []
+    notes += [f"No signals: {without_signals}."] if without_signals else []
     results = tuple(law for law, _ in of_roles), tuple(blocks), tuple(beyond), tuple(tested)
     return Audit(tuple(tensors), *results, tests, least, tuple(notes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any, NamedTuple
@@ -15,9 +16,12 @@ from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 
-# Usual functions of neurons, and the relative rounding of a branch in single precision.
+# Usual functions of neurons, the relative rounding of a branch in single precision, and the digits
+# to which a fit of it has a factor.
 _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu", "tanh", "linear"
-_ROUNDING, _MATRICES = 1e-4, ("Linear", "Conv1D")
+_ROUNDING, _DIGITS = 1e-4, 6
+# Relative rounding of mean squares in single precision.
+_SINGLE = 3e-7
 
 
 class AuditedBlock(NamedTuple):
@@ -26,11 +30,12 @@ class AuditedBlock(NamedTuple):
     ``share`` is what it adds over what is behind, ``linear`` the first mean square with all that
     blocks add up to here, ``correlation`` that of two inputs, and ``gradient`` the norm of that of
     a random direction of the output, over that of the last block. If the last ``branch`` is
-    recognised, the mean square of one input behind it, about the mean for LayerNorm: ``measured``;
-    ``predicted`` by theory with the weights as meant, with the ``spread`` over draws and ``z``; and
-    ``by_weights``, with the variances that they have. If not, what `measure_block` has: ``G_Rz``,
-    the mean of what the block adds times what is before it, PDLT-B (B.43), and the ``branch_scale``
-    ξ with which it keeps the variance behind a skip of 1/√2, PDLT-B (B.45), None if there is none.
+    recognised, the ``factor`` in front of it, as fitted; where no norm is behind the sum the mean
+    square of one input behind it, about the mean for LayerNorm: ``measured``; ``predicted`` by
+    theory with the weights as meant, with the ``spread`` over draws and ``z``; and ``by_weights``,
+    with the variances that they have. If not, what `measure_block` has: ``G_Rz``, the mean of what
+    the block adds times what is before it, PDLT-B (B.43), and the ``branch_scale`` ξ with which it
+    keeps the variance behind a skip of 1/√2, PDLT-B (B.45), None if there is none.
     """
 
     name: str
@@ -43,6 +48,7 @@ class AuditedBlock(NamedTuple):
     G_Rz: float | None
     branch_scale: float | None
     branch: str | None = None
+    factor: float | None = None
     measured: float | None = None
     predicted: float | None = None
     spread: float | None = None
@@ -50,14 +56,40 @@ class AuditedBlock(NamedTuple):
     by_weights: float | None = None
 
 
-def recognised(block: Any, flows: dict[Any, Any], meant: dict[int, Any]) -> tuple[Any, ...]:
-    """Fields of `AuditedBlock` on the last branch, none if that is not one of a network.
+class Branch(NamedTuple):
+    """A branch as that of a layer of a network: out = skip × stream + factor × f(n(stream)).
 
-    What a block adds is, to rounding, a multiple of what the matrices of the branch give. ``flows``
-    has what came in and out of modules in a forward pass, ``meant`` deviations by id of weights.
+    ``matrices`` are those before the last and the last, with biases and the names of the weights;
+    ``squares`` mean squares of one input of the stream and of what is behind. ``is_whole`` says
+    that the block has nothing else.
+    """
+
+    matrices: list[tuple[np.ndarray, Any, str]]
+    activation: str
+    factor: float
+    skip: float
+    norm: str | None
+    position: str
+    epsilon: float
+    squares: list[float]
+    is_whole: bool
+
+    @property
+    def text(self) -> str:
+        """Norm, function and gate."""
+        norm = f"{self.position} " * (self.position == "post") + (self.norm or "")
+        return ", ".join(filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2))))
+
+
+def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Branch | None:
+    """The last branch of a block, None if that is not one of a network.
+
+    What comes out of the block is, to rounding, the stream with a multiple of what the matrices of
+    the branch give. ``flows`` has what came in and out of modules in a forward pass.
     """
     start, out = flows[block]
-    linear = {m: _matrix(m, meant) for m in flows if type(m).__name__.endswith(_MATRICES)}
+    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
+    linear = {m: matrix for m, matrix in found if matrix is not None}
     for last, outer in reversed(linear.items()):
         # Before it one matrix, or two that read the same; or none.
         like = [m for m in linear if linear[m][0].T.shape == outer[0].shape and m is not last]
@@ -65,64 +97,144 @@ def recognised(block: Any, flows: dict[Any, Any], meant: dict[int, Any]) -> tupl
         if len(outer[0]) != out.shape[1] or len(inner) > 2 or (not inner and len(linear) > 1):
             continue
         x, orders = flows[inner[0]][0] if inner else start, permutations(linear[m] for m in inner)
-        for (stream, norm, eps), name, order in product(_norms(x, flows), _FUNCTIONS, orders):
-            signals, added = [x @ W.T + b for W, b, _ in order] or [x], out - stream
+        fits = []
+        for (stream, norm, eps), name, order in product(norms_of(x, flows), _FUNCTIONS, orders):
+            signals, position = [x @ W.T + b for W, b, _ in order] or [x], "pre"
             signals[0] = function_of(as_activation(name).expression, h)(signals[0])
             f = np.prod(signals, axis=0) @ outer[0].T + outer[1]
-            scale = float((f * added).sum() / max((f * f).sum(), np.finfo(float).tiny))
-            if scale and np.linalg.norm(added - scale * f) < _ROUNDING * np.linalg.norm(added):
-                centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
-                squares = [float(np.square(y).mean()) for y in centred]
-                return _predicted([*order, outer], name, abs(scale), norm, eps, squares)
-    return ()
+            fit = _scales(stream, f, out)
+            if not fit and norm is None and order:
+                fit, norm, eps = _scales_behind(stream, f, out, flows)
+                position = "post"
+            # A gate has no bias, and a branch of one matrix no norm, in networks.
+            if not fit or (norm and not order) or (len(order) > 1 and np.any(order[1][1])):
+                continue
+            centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
+            squares = [float(np.square(y).mean()) for y in centred]
+            whole, (rho, gamma) = np.array_equal(stream, start), map(_rounded, fit[1:])
+            branch = Branch([*order, outer], name, rho, gamma, norm, position, eps, squares, whole)
+            fits.append((fit[0], branch))
+        if fits:
+            # Of functions that are near each other, as GELU and its tanh, the nearest.
+            return min(fits, key=lambda each: each[0])[1]
+    return None
 
 
-def _matrix(module: Any, meant: dict[int, Any]) -> tuple[np.ndarray, Any, float | None]:
-    """A matrix with its bias and its meant deviation."""
-    W = module.weight.detach().cpu().double().numpy()
+def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
+    """Remainder, ρ and γ of out = γ × stream + ρ f, none if it is not that."""
+    added = out - stream
+    rho, gamma = float((f * added).sum() / max((f * f).sum(), np.finfo(float).tiny)), 1.0
+    if np.linalg.norm(added - rho * f) > _ROUNDING * np.linalg.norm(added):
+        both = np.stack([f.ravel(), stream.ravel()], axis=1)
+        rho, gamma = np.linalg.lstsq(both, out.ravel(), rcond=None)[0].tolist()
+        if np.linalg.norm(gamma * stream) < _ROUNDING * np.linalg.norm(out):
+            gamma = 0.0
+    size, rest = np.linalg.norm(rho * f), np.linalg.norm(out - gamma * stream - rho * f)
+    return (float(rest / size), rho, gamma) if size and rest < _ROUNDING * size else ()
+
+
+def _scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
+    """Remainder, ρ and γ = 1, norm and ε of out = n(stream + ρ f), rows parallel to the sum."""
+    for norm in ("rms", "layer"):
+        parts = [y - y.mean(axis=1, keepdims=True) if norm == "layer" else y for y in (stream, f)]
+        along = out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.finfo(float).tiny)
+        a, b = (y - along * (along * y).sum(axis=1, keepdims=True) for y in parts)
+        rho = -float((a * b).sum() / max((b * b).sum(), np.finfo(float).tiny))
+        size, rest = np.linalg.norm(rho * parts[1]), np.linalg.norm(a + rho * b)
+        if size and rest < _ROUNDING * size:
+            for eps in [eps for _, n, eps in norms_of(out, flows, stream + rho * f) if n == norm]:
+                return (float(rest / size), rho, 1.0), norm, eps
+    return (), None, 0.0
+
+
+def _rounded(x: float) -> float:
+    return float(f"{x:.{_DIGITS}g}")
+
+
+def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray, Any, str] | None:
+    """A matrix with its bias and its name, if that is what a module multiplies with."""
+    x, y = flow
+    weight: Any = getattr(module, "weight", None)
+    if getattr(weight, "ndim", 0) != 2 or weight.is_sparse:
+        return None
+    whole = weight.detach().cpu().double().numpy()
     bias = getattr(module, "bias", None)
     b = 0.0 if bias is None else bias.detach().cpu().double().numpy()
-    return W.T if type(module).__name__ == "Conv1D" else W, b, meant.get(id(module.weight))
+    for W in (whole, whole.T):
+        if (len(W), W.shape[1], len(y)) == (y.shape[1], x.shape[1], len(x)):
+            if np.linalg.norm(x @ W.T + b - y) <= _ROUNDING * np.linalg.norm(y):
+                return W, b, f"{names[module]}.weight".lstrip(".")
+    return None
 
 
-def _norms(x: np.ndarray, flows: dict[Any, Any]) -> Iterator[tuple[np.ndarray, Any, float]]:
+def norms_of(
+    x: np.ndarray, flows: dict[Any, Any], only: Any = None
+) -> Iterator[tuple[np.ndarray, str | None, float]]:
     """Streams of which x is a norm, with its kind and ε, or x itself."""
-    streams = {id(a): a for a, b in flows.values() if a.shape == x.shape}.values()
+    inputs = {id(a): a for a, b in flows.values() if a.shape == x.shape}.values()
     # That of torch's RMSNorm may be None, for the rounding of its numbers.
-    epsilons = {getattr(m, n, None) or 0.0 for m in flows for n in ("eps", "variance_epsilon")}
-    for stream, eps in product(streams, epsilons | {0.0}):
+    known = {getattr(m, n, None) or 0.0 for m in flows for n in ("eps", "variance_epsilon")}
+    for stream in inputs if only is None else [only]:
         for norm, y in (("rms", stream), ("layer", stream - stream.mean(axis=1, keepdims=True))):
-            read = y / np.sqrt((y**2).mean(axis=1, keepdims=True) + eps + np.finfo(float).tiny)
-            if np.linalg.norm(read - x) < _ROUNDING * np.linalg.norm(x):
-                yield stream, norm, eps
+            before, behind = ((each**2).mean(axis=1, keepdims=True) for each in (y, x))
+            # ε of a forward pass may be written there: by the mean squares K/(K + ε).
+            ratios = before * (1 / np.maximum(behind, np.finfo(float).tiny) - 1)
+            resolved, fitted = _SINGLE * float(before.mean()), float(np.median(ratios))
+            digits = int(np.log10(fitted / resolved)) if fitted > resolved > 0 else 0
+            fitted = float(f"{fitted:.{digits}g}") if digits else 0.0
+            for epsilons in ({*known, 0.0}, {fitted}):
+                reads = {e: y / np.sqrt(before + e + np.finfo(float).tiny) for e in epsilons}
+                far = {e: float(np.linalg.norm(read - x)) for e, read in reads.items()}
+                eps = min(far, key=lambda e: far[e])
+                if far[eps] < _ROUNDING * np.linalg.norm(x):
+                    yield stream, norm, float(eps)
+                    break
     yield x, None, 0.0
 
 
-def _predicted(
-    matrices: list[Any], name: str, scale: float, norm: Any, eps: float, squares: list[float]
-) -> tuple[Any, ...]:
-    """Theory of a branch with weights as they are meant, and as they are; none if it has none."""
-    parts = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}[len(matrices)]
-    (N, M), is_block, is_gated = matrices[-1][0].shape, len(parts) > 1, len(parts) > 2
-    meant = dict[str, float]()
-    values: dict[str, Any] = {"depth": 1, "width": N, "activation": name, "branch_scale": scale}
-    for part, (W, b, deviation) in zip(parts, matrices, strict=True):
-        # σ²_w is fan-in times the mean square.
-        values[f"{part}weight_variance"] = float((W**2).sum() / len(W))
-        values[f"{part}bias_variance"] = float(np.mean(np.square(b)))
-        if deviation is not None:
-            meant[f"{part}weight_variance"] = W.shape[1] * deviation**2
-    if values.pop("gate_bias_variance", 0.0) or (norm and not is_block):
-        return ()
-    if is_block:
-        values |= {"normalization": norm, "epsilon": eps, "gated": is_gated, "expansion": M / N}
-    network: Any = (BlockNetwork if is_block else ResidualNetwork)(**values)
-    before, behind = squares
-    intended = network.replace(**meant)
+def predicted(branch: Branch, meant: dict[str, Any]) -> tuple[Any, ...]:
+    """Fields of `AuditedBlock` on a branch: theory with weights as they are meant, and as they are.
+
+    ``meant`` are deviations by the names of weights. What a norm leaves behind is no prediction.
+    """
+    if branch.position == "post":
+        return branch.text, branch.factor
+    before, behind = branch.squares
+    intended = network_of([branch], meant)
     value, spread = _prediction(intended, before)
     z = score_behind(intended, before, behind) if spread else 0.0
-    text = ", ".join(filter(None, (norm, name, "gate" * is_gated)))
-    return text, behind, value, spread, z, _prediction(network, before)[0]
+    by_weights = _prediction(network_of([branch], {}), before)[0]
+    return branch.text, branch.factor, behind, value, spread, z, by_weights
+
+
+def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> Any:
+    """The network of branches of one form, with variances as meant, or those of the weights."""
+    first, count = branches[0], len(branches[0].matrices)
+    parts = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}[count]
+    (N, M), layers = first.matrices[-1][0].shape, defaultdict[str, list[float]](list)
+    for branch in branches:
+        layers["branch_scale"].append(abs(branch.factor))
+        layers["skip_scale"].append(branch.skip)
+        for part, (W, b, name) in zip(parts, branch.matrices, strict=True):
+            # σ²_w is fan-in times the mean square.
+            deviation = meant.get(name)
+            size = float((W**2).sum() / len(W)) if deviation is None else W.shape[1] * deviation**2
+            layers[f"{part}weight_variance"].append(size)
+            layers[f"{part}bias_variance"].append(float(np.mean(np.square(b))))
+    values: dict[str, Any] = {n: v if len({*v}) > 1 else v[0] for n, v in layers.items()}
+    # One number for all layers.
+    biases = {n: float(np.mean(v)) for n, v in layers.items() if "bias" in n and n[:4] != "gate"}
+    values = {n: v for n, v in values.items() if "bias" not in n} | biases | more
+    values |= {"depth": len(branches), "width": N, "activation": first.activation}
+    if count == 1:
+        # Its layers have one variance: what they differ by is in their scales.
+        sizes = np.array(layers["weight_variance"])
+        mean = values["weight_variance"] = float(sizes.mean())
+        if np.ptp(sizes):
+            values["branch_scale"] = np.multiply(layers["branch_scale"], (sizes / mean) ** 0.5)
+        return ResidualNetwork(**values)
+    values |= {"normalization": first.norm, "norm_position": first.position, "gated": count > 2}
+    return BlockNetwork(**values, epsilon=first.epsilon, expansion=M / N)
 
 
 def _prediction(network: Any, before: float) -> tuple[float, float]:
@@ -134,6 +246,7 @@ def _prediction(network: Any, before: float) -> tuple[float, float]:
     s = solve(network, before)
     (K0, K), (V0, V), chi = s.kernels[:2], s.kernel_variance[:2], s.response[1]
     if isinstance(network, ResidualNetwork):
-        V0, C = 2 * K0**2 / network.width, K - K0
-        V, chi = V + (2 * C**2 + 4 * K0 * C) / network.width, chi - 1
+        skip = float(network.skip_scales[0]) ** 2
+        V0, C = 2 * K0**2 / network.width, K - skip * K0
+        V, chi = V + (2 * C**2 + 4 * skip * K0 * C) / network.width, chi - skip
     return float(K), float(max(V - chi**2 * V0, 0.0)) ** 0.5

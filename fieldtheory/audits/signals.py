@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from fieldtheory.audits.branches import AuditedBlock, recognised
+from fieldtheory.audits.branches import AuditedBlock, predicted, recognised
 from fieldtheory.audits.intents import Target
-from fieldtheory.audits.places import places
+from fieldtheory.audits.places import layer_lists, places
 from fieldtheory.blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
@@ -25,28 +27,64 @@ _ROWS = 4
 _SKIP = 0.5**0.5
 
 
-def signals_of(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> list[AuditedBlock]:
-    """The blocks that the stream of a model passes; none if it does not take what is drawn."""
+def signals_of(
+    model: torch.nn.Module, inputs: Any, meant: dict[str, Target]
+) -> tuple[list[AuditedBlock], str]:
+    """The blocks that the stream of a model passes, or why there are none."""
+    stacks, reason = passed(model, inputs)
+    return [row for stack in stacks for row in _measured(stack, meant)], reason
+
+
+def passed(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
+    """Stacks through which a forward pass goes, or why there are none."""
     if inputs is not None:
-        return _passed(model, inputs, meant)
-    with contextlib.suppress(Exception):
-        return _passed(model, _drawn_inputs(model), meant)
-    return []
+        return _stacks(model, inputs)
+    failures = list[str]()
+    for text, drawn in _drawn_inputs(model):
+        try:
+            return _stacks(model, drawn)
+        except Exception as error:
+            words = " ".join(str(error).split())
+            failures.append(f"a forward pass of {text} failed, {type(error).__name__}: {words}")
+    if not failures:
+        return [], "no inputs could be drawn, for want of an embedding, a convolution or a matrix"
+    takes = inspect.signature(model.forward).parameters
+    if any(name == "tgt" or name.startswith("decoder") for name in takes):
+        failures[0] = f"the model has an encoder and a decoder, give inputs of both; {failures[0]}"
+    return [], failures[0]
 
 
-def _drawn_inputs(model: torch.nn.Module) -> torch.Tensor:
+def _drawn_inputs(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Token ids, images or vectors, as the first of the layers that take these does."""
     generator, kinds = torch.Generator().manual_seed(0), ("embedding", "convolution", "linear")
-    place, weight = next(each for each in places(model) if each[0].kind in kinds)
+    found = next((each for each in places(model) if each[0].kind in kinds), None)
+    if found is None:
+        return
+    place, weight = found
     if place.kind == "embedding":
         ids = torch.randint(len(weight), (_SAMPLES, _TOKENS), generator=generator)
-        return ids.to(weight.device)
-    shape = (place.fan_in,) if place.kind == "linear" else (weight.shape[1], _PIXELS, _PIXELS)
-    return torch.randn((_SAMPLES, *shape), generator=generator).to(weight)
+        yield "random token ids", ids.to(weight.device)
+        return
+    pixels = (weight.shape[1], *[_PIXELS] * (weight.ndim - 2))
+    vectors = {"random vectors": (place.fan_in,), "sequences of them": (_TOKENS, place.fan_in)}
+    for text, shape in vectors.items() if place.kind == "linear" else [("random images", pixels)]:
+        yield text, torch.randn((_SAMPLES, *shape), generator=generator).to(weight)
 
 
-def _passed(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> list[AuditedBlock]:
-    """Blocks of a copy that shares the weights."""
+class Stack(NamedTuple):
+    """Like layers that the stream passes, by name, in a copy of the model.
+
+    ``flows`` has what came in and out of modules, ``norms`` those of gradients behind blocks.
+    """
+
+    model: torch.nn.Module
+    blocks: dict[str, torch.nn.Module]
+    flows: dict[Any, list[tuple[Any, Any]]]
+    norms: list[float]
+
+
+def _stacks(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
+    """Those of a copy that shares the weights."""
     shared = {id(p): torch.nn.Parameter(p.detach()) for p in model.parameters()}
     copied = copy.deepcopy(model, shared).eval()
     streams: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
@@ -60,17 +98,26 @@ def _passed(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> li
         module.register_forward_hook(record, with_kwargs=True)
     with contextlib.ExitStack() as end, torch.random.fork_rng(), torch.enable_grad():
         end.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002
-        result = _tensor(copied(*inputs) if isinstance(inputs, tuple) else copied(inputs))
-    blocks = _chain(copied, streams)
-    if result is None or not blocks:
-        return []
+        if isinstance(inputs, Mapping):
+            result = _tensor(copied(**inputs))
+        else:
+            result = _tensor(copied(*inputs) if isinstance(inputs, tuple) else copied(inputs))
+    chains = list(_chains(copied, streams))
+    if result is None or not chains:
+        return [], "no stack of like layers through which a stream of one shape passes"
     direction = torch.randn(result.shape, generator=torch.Generator().manual_seed(0)).to(result)
-    ends = [streams[block][0][1] for block in blocks.values()]
+    ends = [streams[block][0][1] for blocks in chains for block in blocks.values()]
     gradients = torch.autograd.grad(result, ends, direction, materialize_grads=True)
-    norms = [float(gradient.double().norm()) for gradient in gradients]
-    sizes = {id(p): meant.get(name, (None, None))[1] for name, p in copied.named_parameters()}
-    linear, rows = 0.0, []
-    for (name, block), norm in zip(blocks.items(), norms, strict=True):
+    norms = iter([float(gradient.double().norm()) for gradient in gradients])
+    return [Stack(copied, c, streams, [next(norms) for _ in c]) for c in chains], ""
+
+
+def _measured(stack: Stack, meant: dict[str, Target]) -> list[AuditedBlock]:
+    """Numbers of the blocks of a stack."""
+    sizes = {n: target[1] for n, target in meant.items() if target}
+    names = {m: n for n, m in stack.model.named_modules()}
+    linear, rows, norms, streams = 0.0, [], stack.norms, stack.flows
+    for (name, block), norm in zip(stack.blocks.items(), norms, strict=True):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
         squares = x * x, y * y, (y - x) ** 2, (y - x) * x
         before, behind, added, overlap = (float(each.mean()) for each in squares)
@@ -78,30 +125,48 @@ def _passed(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> li
         size = np.prod([np.linalg.norm(each) for each in y[:2]]) if len(y) > 1 else 0.0
         correlation = float(np.vdot(y[0], y[1]) / size) if size else None
         share, gradient = added / behind if behind else 0.0, norm / norms[-1] if norms[-1] else 0.0
-        flows = {m: [*map(_rows, streams[m][-1])] for m in block.modules() if streams[m]}
-        branch = recognised(block, flows, sizes) if before else ()
+        branch = recognised(names, block, flows_of(stack, block)) if before else None
+        # Without a skip it is no branch.
+        branch = branch if branch and branch.skip else None
         scale = float(critical_branch(_SKIP, added / before, overlap / before)) if before else 0.0
         measured = (None, None) if branch else (overlap, scale if scale > 0 else None)
         numbers = before, behind, share, linear, correlation, gradient, *measured
-        rows.append(AuditedBlock(name, *numbers, *branch))
+        rows.append(AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ())))
     return rows
 
 
-def _rows(tensor: torch.Tensor) -> np.ndarray:
+def flows_of(stack: Stack, block: torch.nn.Module) -> dict[Any, Any]:
+    """Some rows of what came in and out of the modules of a block."""
+    return {m: [*map(rows_of, stack.flows[m][-1])] for m in block.modules() if stack.flows[m]}
+
+
+def rows_of(tensor: torch.Tensor) -> np.ndarray:
+    """The first rows of a stream."""
     return tensor.detach().reshape(-1, tensor.shape[-1])[:_ROWS].cpu().double().numpy()
 
 
-def _chain(model: torch.nn.Module, streams: dict[Any, list[tuple[Any, Any]]]) -> dict[str, Any]:
-    """The like layers through which the stream passes longest, each once."""
-    longest, blocks = 0, dict[str, Any]()
-    for holder in model.modules():
-        chain = {n: m for n, m in holder.named_children() if n.isdigit() and [*m.parameters()]}
-        flows = [streams[block] for block in chain.values()]
-        is_once = all(len(flow) == 1 and flow[0][0].shape == flow[0][1].shape for flow in flows)
-        if is_once and len(set(map(type, chain.values()))) == 1:
-            passed = sum(torch.equal(a[0][1], b[0][0]) for a, b in pairwise(flows))
-            longest, blocks = max((longest, blocks), (passed, chain), key=lambda each: each[0])
-    return blocks
+def _chains(
+    model: torch.nn.Module, streams: dict[Any, list[tuple[Any, Any]]]
+) -> Iterator[dict[str, torch.nn.Module]]:
+    """Layers through which the stream passes, each once: by numbers, of several stacks by names."""
+    found = []
+    for holder, lists in layer_lists(model).items():
+        modules = dict(model.get_submodule(holder).named_children())
+        for numbers in lists:
+            chain = {n: modules[n] for n in numbers if n in modules}
+            flows = [streams[block] for block in chain.values()]
+            is_once = all(len(flow) == 1 and flow[0][0].shape == flow[0][1].shape for flow in flows)
+            # What holds them may write to the stream in between.
+            if is_once and any(torch.equal(a[0][1], b[0][0]) for a, b in pairwise(flows)):
+                found.append((holder, chain))
+    outer = [(h, c) for h, c in found if not any(_is_within(h, other, c2) for other, c2 in found)]
+    for holder, chain in outer:
+        names = {n: f"{holder}.{n}".lstrip(".") for n in chain} if len(outer) > 1 else {}
+        yield {names.get(n, n): block for n, block in chain.items()}
+
+
+def _is_within(holder: str, other: str, chain: Mapping[str, Any]) -> bool:
+    return any(f"{holder}.".startswith(f"{other}.{n}.".lstrip(".")) for n in chain)
 
 
 def _tensor(value: Any) -> Any:

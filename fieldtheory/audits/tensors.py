@@ -21,7 +21,7 @@ _FAR = 4.5
 _ORTHOGONAL = 1e-3
 # Entries of a row that chance does not repeat.
 _ROW = 16
-_VECTORS = "bias", "vector", "norm", "norm bias", "embedding", "buffer"
+_VECTORS = "bias", "vector", "norm", "norm offset", "norm bias", "embedding", "buffer"
 
 
 class AuditedTensor(NamedTuple):

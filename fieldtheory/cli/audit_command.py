@@ -12,6 +12,14 @@ from fieldtheory.cli.terminal import echo, print_rows
 from fieldtheory.cli.user_modules import imported
 
 
+def _show_intents(is_asked: bool) -> None:
+    if is_asked:
+        from fieldtheory.audits.intents import INTENT_ROWS
+
+        print_rows(INTENT_ROWS, "table", "intents; L layers, in and out the fans of a matrix")
+        raise typer.Exit()
+
+
 def audit(
     model: Annotated[
         str, typer.Argument(metavar="MODULE:NAME", help="A torch module, or what builds it.")
@@ -20,11 +28,18 @@ def audit(
         str | None, typer.Option("--intent", "-i", help=f"{INTENTS}, or module:name of your own.")
     ] = None,
     format: OutputFormat = "table",
+    intents: Annotated[
+        bool,
+        typer.Option(
+            "--intents", callback=_show_intents, is_eager=True, help="Show what intents mean."
+        ),
+    ] = False,
 ) -> None:
     """Hold the weights and signals of a torch model against how it was meant to start.
 
     An intent says which law and size parameters were meant to have: a name, or a mapping from
-    patterns of names such as "*.c_proj.weight"; without one, each role is compared over the layers.
+    patterns of names such as "*.c_proj.weight"; --intents shows what names mean. Without one, each
+    role is compared over the layers.
     MODULE may be a file. Signals are those of random inputs. The exit code is 1 if something
     deviates, which a correct model does with a probability of 0.001.
 

@@ -104,8 +104,8 @@ def _half(build, kind):
 CORRECT = [
     (GPT, "gpt2"),
     (lambda: GPT(layers=12, width=32), "gpt2"),
-    (Llama, "llama"),
-    (_plain, "plain"),
+    (Llama, "megatron"),
+    (_plain, "llama"),
     (lambda: Llama(scale=0.1), "layerscale"),
     (_embedding, "torch"),
     (_small, "torch"),

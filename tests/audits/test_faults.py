@@ -120,19 +120,19 @@ TRUNCATED = {"*.weight": ("truncated normal", 0.02), "*.bias": "zeros"}
 # Name, builder, intent, the pattern of the parameter to be named first, the factor.
 FAULTS = [
     ("transformers 47458", _gpt, "gpt2", "h.*.mlp.c_proj.weight", ROOT),
-    ("torchtitan 3334", _llama({"o_proj": 1, "w2": 1, "w3": 1}), "llama", "*.w3.weight", 1 / ROOT),
+    ("torchtitan 3334", _llama({"o_proj": 1, "w2": 1, "w3": 1}), "gpt2", "*.w3.weight", 1 / ROOT),
     (
         "lingua 39",
         _llama({"q_proj": 1, "k_proj": 1, "v_proj": 1, "o_proj": 1, "w2": 1}),
-        "llama",
+        "gpt2",
         "*.[qkv]_proj.weight",
         1 / ROOT,
     ),
-    ("llama2.c 579", _llama({"o_proj": 1, "w3": 1}), "llama", "*.w2.weight", ROOT),
+    ("llama2.c 579", _llama({"o_proj": 1, "w3": 1}), "gpt2", "*.w2.weight", ROOT),
     ("timm 2605", _layer_scale, "layerscale", "layers.0.gamma", 10.0),
     ("OLMo-core 698", _buffer, BUFFER, "layers.0.factor", 0.0),
-    ("OLMo 607", _twice, "llama", "layers.2.o_proj.weight", 1 / ROOT),
-    ("Modalities 460", _wrapped, "llama", "wrapped.layers.*.w2.weight", ROOT / 0.02 / 288**0.5),
+    ("OLMo 607", _twice, "gpt2", "layers.2.o_proj.weight", 1 / ROOT),
+    ("Modalities 460", _wrapped, "gpt2", "wrapped.layers.*.w2.weight", ROOT / 0.02 / 288**0.5),
     ("tt-metal 48716", _fan, "kaiming", "2.weight", 2.0),
     ("litgpt 1137: NaN", _memory(lambda w: w[3].fill_(NAN)), None, "4.weight", None),
     ("litgpt 1137: denormal", _memory(lambda w: w[:9].fill_(SMALL)), None, "4.weight", None),
@@ -146,7 +146,7 @@ FAULTS = [
     ("ModernBERT: truncation", _truncated, TRUNCATED, "*.weight", 0.8796),
     ("one layer of a chain", _one_layer, None, "6.weight", 1.3),
     ("biases of torch", _biases, "kaiming", "3.bias", None),
-    ("half of the branches", _half_scaled, "llama", "*.w2.weight", ROOT),
+    ("half of the branches", _half_scaled, "gpt2", "*.w2.weight", ROOT),
 ]
 
 

@@ -66,7 +66,9 @@ def test_ends_of_models(end):
 def test_models_without_like_layers_have_no_blocks():
     audit = ft.audit(nn.Sequential(nn.Linear(9, 4), nn.Tanh(), nn.LayerNorm(4)))
     assert audit.ok and audit.blocks == ()
-    assert "Nothing deviates" in str(audit) and "<p>" in audit.to_html()
+    reason = "No signals: no stack of like layers through which a stream of one shape passes."
+    assert str(audit).startswith("Nothing deviates") and str(audit).endswith(reason)
+    assert reason in audit.to_html()
 
 
 def _state(model):
@@ -113,7 +115,8 @@ def test_nothing_in_a_model_changes(fails):
         with pytest.raises(RuntimeError, match="a block that fails"):
             ft.audit(model, inputs=torch.ones(4, 16))
         # Where inputs are guessed, the weights are audited.
-        assert ft.audit(model).blocks == ()
+        audit = ft.audit(model)
+        assert audit.blocks == () and "failed, RuntimeError: a block that fails" in str(audit)
     else:
         assert len(ft.audit(model, inputs=torch.ones(4, 16), intent="torch").blocks) == 3
     after = _state(model)
@@ -158,8 +161,24 @@ def _two(function):
     return nn.Sequential(nn.Linear(64, 192), function, nn.Linear(192, 64))
 
 
+class Written(nn.Module):
+    """An RMSNorm with its ε in the forward pass."""
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-2)
+
+
+class Scaled(Branched):
+    """A skip of another scale."""
+
+    def forward(self, x):
+        return 0.8 * x + self.factor * self.branch(self.norm(x))
+
+
 # Builder of a block and what is recognised.
 BRANCHES = [
+    (lambda: Branched(_two(nn.GELU()), Written(), -0.7), "rms, gelu"),
+    (lambda: Scaled(_two(nn.ReLU()), nn.LayerNorm(64), 0.6), "layer, relu"),
     (lambda: Branched(_two(nn.GELU()), nn.LayerNorm(64)), "layer, gelu"),
     (lambda: Branched(_two(nn.ReLU()), nn.Identity(), 0.3), "relu"),
     (lambda: Branched(_two(nn.SiLU()), nn.RMSNorm(64, eps=1e-3)), "rms, swish"),
@@ -182,7 +201,11 @@ def test_branches_are_recognised_by_their_forward_pass(build, text):
     for block in audit.blocks:
         assert (block.predicted is None) == (text is None)
         assert (block.G_Rz is None) == (block.branch_scale is None) == (text is not None)
+        assert (block.factor is None) == (text is None)
         if text:
+            # OneMatrix has its factor in the forward pass.
+            factor = getattr(model[0], "factor", 0.5)
+            assert block.factor == pytest.approx(factor, rel=1e-5)
             assert abs(block.z) < 4 and 0 < block.spread < 0.3 * block.predicted
 
 
@@ -254,7 +277,7 @@ def test_layers_of_experts_are_the_blocks():
     assert (place.role, place.layer, place.depth) == (role, 2, 3)
 
 
-@pytest.mark.parametrize(("build", "text"), BRANCHES[:5:4])
+@pytest.mark.parametrize(("build", "text"), BRANCHES[2:7:4])
 def test_the_spread_is_that_of_models(build, text):
     z = []
     for seed in range(6):
@@ -273,3 +296,100 @@ def test_weights_that_are_not_as_meant_explain_the_stream():
     for block in (blocks[0], blocks[2]):
         # Of one draw, whose deviation is a fifth.
         assert block.z > 5 and block.by_weights == pytest.approx(block.measured, rel=0.5)
+
+
+class Tower(nn.Module):
+    def __init__(self, depth, width):
+        super().__init__()
+        self.embedding = nn.Embedding(20, width)
+        self.layers = nn.ModuleList(Residual(width, width) for _ in range(depth))
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Towers(nn.Module):
+    """Two towers, of which the second may have inputs of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.text, self.image = Tower(3, 16), Tower(2, 24)
+
+    def forward(self, ids, other=None, *, scale=1.0):
+        other = ids if other is None else other
+        return {"similarity": scale * self.text(ids).mean() * self.image(other).mean()}
+
+
+IDS = torch.arange(20).reshape(4, 5)
+
+
+@pytest.mark.parametrize("inputs", [None, {"other": IDS, "ids": IDS, "scale": 2.0}, (IDS, IDS)])
+def test_every_tower_is_there_by_name(inputs):
+    audit = ft.audit(Towers(), inputs=inputs)
+    names = [block.name for block in audit.blocks]
+    assert names == [*(f"text.layers.{i}" for i in range(3)), "image.layers.0", "image.layers.1"]
+    # Gradients are those over the last block of the same tower, sums begin anew.
+    assert [block.gradient for block in audit.blocks][2::2] == [1.0, 1.0]
+    first = audit.blocks[3]
+    assert first.linear == pytest.approx(first.before + first.share * first.behind)
+    assert audit.notes == ()
+
+
+def test_wrappers_hide_no_stream():
+    torch.manual_seed(0)
+    tower = Tower(3, 16)
+    flat = nn.Sequential(tower.embedding, *tower.layers, nn.LayerNorm(16), nn.Linear(16, 4))
+    for model, names in ((nn.Sequential(tower, nn.Linear(16, 4)), "012"), (flat, "123")):
+        audit = ft.audit(model, inputs=IDS)
+        assert [block.name for block in audit.blocks] == [*names]
+
+
+class Keyword(nn.Sequential):
+    def forward(self, ids, decoder_ids):
+        return super().forward(ids + decoder_ids)
+
+
+class Nothing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+
+REASONS = [
+    (Nothing, "no inputs could be drawn, for want of an embedding"),
+    (
+        lambda: nn.Transformer(16, 2, 2, 2, 32),
+        "the model has an encoder and a decoder, give inputs of both; a forward pass of random",
+    ),
+    (lambda: Keyword(nn.Embedding(5, 4)), "the model has an encoder and a decoder, give"),
+    (lambda: nn.Conv2d(3, 4, 64), "a forward pass of random images failed, RuntimeError: "),
+    (lambda: nn.ModuleDict({"a": nn.Linear(3, 3)}), "random vectors failed, NotImplementedError"),
+    (lambda: nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 4)), "no stack of like layers"),
+]
+
+
+@pytest.mark.parametrize(("build", "reason"), REASONS)
+def test_why_there_are_no_signals_is_said(build, reason):
+    audit = ft.audit(build())
+    (note,) = audit.notes
+    assert audit.blocks == () and note.startswith("No signals: ") and reason in note
+    assert "\n" not in note
+
+
+def test_streams_of_sequences_are_drawn():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True)
+    model = nn.Sequential(*(Sequences(layer) for layer in (layer, copy.deepcopy(layer))))
+    assert [block.name for block in ft.audit(model).blocks] == ["0", "1"]
+
+
+class Sequences(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        assert x.ndim == 3
+        return self.layer(x)

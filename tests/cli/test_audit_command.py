@@ -54,3 +54,14 @@ def test_a_row_for_every_tensor(format):
     assert all(row["tested"] in ("intent", "chance") and row["meant"] for row in rows)
     assert float(rows[2]["factor"]) == pytest.approx(2, abs=0.1) and float(rows[2]["z"]) > 5
     assert not rows[4]["deviation"] and not rows[4]["z"]
+
+
+def test_intents_are_shown_without_a_model():
+    from fieldtheory.audits import INTENTS
+
+    result = call("audit", "--intents")
+    assert (result.exit_code, result.stderr) == (0, "")
+    for name, row in INTENTS.items():
+        assert f"  {name} " in result.stdout
+        # Long cells are broken.
+        assert row.source.split("; ")[0] in result.stdout
