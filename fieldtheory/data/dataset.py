@@ -64,7 +64,7 @@ class Dataset:
         Examples
         --------
         >>> samples = np.array([[1, 900.0], [2, 800], [3, 850]])
-        >>> Dataset(samples, None, "lengths", columns=("km", "mm")).warning[:73]
+        >>> Dataset(samples, None, "lengths", columns=("km", "mm")).warning[:72]
         'samples are nearly parallel: half of their correlations are above 0.9999'
         """
         count, dimension = self.samples.shape
@@ -81,13 +81,17 @@ class Dataset:
         shares = (x * x).mean(axis=0)
         largest = int(shares.argmax())
         name = self.columns[largest] if self.columns else str(largest + 1)
-        due = f", column {name} is {100 * shares[largest]:.3g} % of their squares"
-        by_name = f", or leave some out: --drop {name}" if self.columns else ""
+        # Fewer squares may be chance where there are few columns.
+        has_one = shares[largest] > 0.8
+        due = (
+            f", column {name} is {100 * shares[largest]:.3g} % of their squares" if has_one else ""
+        )
+        by_name = f", or leave some out: --drop {name}" if has_one and self.columns else ""
         return (
             f"samples are nearly parallel: half of their correlations are above "
-            f"{np.floor(1e4 * overlap) / 1e4:.4g}{due if shares[largest] > 0.5 else ''}. ρ* and "
-            f"responses are those of small differences. If columns have different units, give all "
-            f"of them one scale: --standardise{by_name if shares[largest] > 0.5 else ''}"
+            f"{np.floor(1e4 * overlap) / 1e4:.4g}{due}. ρ* and responses are those of small "
+            "differences. If columns have different units, give all of them one scale: "
+            f"--standardise{by_name}"
         )
 
     def __repr__(self) -> str:

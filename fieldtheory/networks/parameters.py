@@ -111,6 +111,7 @@ _ARGUMENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "inputs": ("an argument of derive", ("P", "n_inputs", "num_inputs")),
     "over": ("an argument of sweep", ("grid", "parameters", "values")),
     "of": ("an argument of sweep", ("fields", "quantities", "what")),
+    "Y": ("an argument of posterior", ("y", "labels", "targets")),
 }
 _SPELT = str.maketrans(
     {"ρ": "rho", "γ": "gamma", "σ": "sigma", "φ": "phi", "ϕ": "phi", "²": "2"}
@@ -147,8 +148,12 @@ def hint(name: str, names: Collection[str]) -> str:
     --------
     >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
     ('weight_variance (σ_w²)', 'width (N)', '')
+    >>> hint("out", ["count", "output"])
+    'output'
     """
     candidates = [other for other in _candidates(name) if other in names]
+    # Beginnings of names: other names may be nearer by their letters, as count to out.
+    candidates += [other for other in names if len(name) > 1 and other.startswith(name)]
     candidates += difflib.get_close_matches(name, list(names), 1, 0.7)
     return _with_symbol(candidates[0]) if candidates else ""
 

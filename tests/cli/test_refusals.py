@@ -75,7 +75,7 @@ CASES = {
         ("--order 3", "order must be 1 or 2, the highest power of 1/N, got 3"),
         ("-a exp(h) -L 30 --fluctuations", "exceeds the range of float64"),
         ("-a sin(1/h) -L 1", "activation must have its jumps"),
-        ("-a 1/h -L 1", "misses the relative error"),
+        ("-a 1/h -L 1", "misses the relative error 1e-12; activation must have finite"),
         ("-a sigmiod", "did you mean sigmoid?"),
         ("-L 2 --digits 30 --decorrelation", "not there with --digits"),
         ("--decorrelation", "two inputs or more, got one"),
@@ -83,6 +83,7 @@ CASES = {
         ("-L 1 --data two.csv --convention F25", "input_dim must be given with data"),
         ("--data none.csv", "there is no such file"),
         ("--scale none", "scale must be left out without data"),
+        ("--drop a", "drop must be left out without data, got 'a'"),
     ],
     "optimum": [
         ("--method guess", "--method"),
@@ -199,6 +200,9 @@ CASES = {
         ("single", "model must be module:name"),
         ("blocks_of_test:double", "blocks_of_test, which has no 'double'"),
         ("blocks_of_test:np", "model must be a torch.nn.Module, got <module 'numpy'"),
+        ("blocks_of_test:single", "model must be callable as model(): missing a required"),
+        ("broken.npz", "got the file 'broken.npz', which is no module"),
+        ("broken.npz:net", "got the file 'broken.npz', which is no module"),
     ],
     "posterior -L 3 --width 100 --branch-scale 0.5 --count 10": [
         ("--test 1", "test must be a share from 0 to below 1, got 1.0"),
@@ -210,6 +214,7 @@ CASES = {
     ],
     "posterior": [("--data two.csv", "labels must be given")],
     "figures": [
+        ("--out x", "did you mean --output?"),
         ("f25.fig99", "NAME must be one of blocks."),
         ("f25.fig99b", "f25.fig99b"),
         ("sr.z*", "a pattern of them such as sr.*, got 'sr.z*'"),
@@ -221,6 +226,10 @@ CASES = {
     ],
     "run": [
         ("--depths 5", "did you mean --depth (L)?"),
+        ("--out x", "no such option --out: did you mean --output?"),
+        ("--standardize", "did you mean --standardise?"),
+        ("--data two.csv --drop a", "drop must be one of 1, 0, got 'a'"),
+        ("--standardise", "standardise is for columns of a file, got True and data 'digits'"),
         ("--depth 0", "depth must be"),
         ("--count 3", "count must be"),
         ("--count 102", "count must be at most 100 for one page, got 102"),

@@ -219,7 +219,7 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("scales", "options", "words"),
         [
-            ((1, 100), {}, "column b is 9"),
+            ((1, 100), {}, "column b is 100 %"),
             ((1, 100), {"standardise": True}, ""),
             ((1, 1), {}, "give all of them one scale: --standardise"),
             ((1, -1), {}, "give all of them one scale: --standardise"),
