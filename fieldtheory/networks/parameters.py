@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from fieldtheory.validation import excerpt
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -169,14 +171,29 @@ def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Traceback (most recent call last):
         ...
     TypeError: unknown argument 'k0': did you mean K0?
+    >>> solve(3)
+    Traceback (most recent call last):
+        ...
+    TypeError: solve must be given K0, got network=3 alone
     """
-    names = tuple(name for name in inspect.signature(function).parameters if name != "self")
+    parameters = inspect.signature(function).parameters
+    names = tuple(name for name in parameters if name != "self")
+    required = [
+        p.name
+        for p in parameters.values()
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"
+    ]
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         for name in kwargs:
             if name not in names:
                 raise TypeError(unknown_argument(name, names))
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if "self" not in parameters and (missing := [n for n in required if n not in given]):
+            got = ", ".join(f"{name}={excerpt(value)}" for name, value in given.items())
+            words = f"{function.__name__} must be given {' and '.join(missing)}"
+            raise TypeError(f"{words}, got {f'{got} alone' if got else 'nothing'}")
         return function(*args, **kwargs)
 
     return checked

@@ -208,6 +208,10 @@ CASES = {
         ("--test 1", "test must be a share from 0 to below 1, got 1.0"),
         ("--noise 0", "noise_variance must be"),
         ("--labels nowhere.csv", "labels must be a .csv or .npy file of numbers"),
+        (
+            "--labels other.npz",
+            "that exists, got 'other.npz'; for a column of the data say --label",
+        ),
         ("--labels few.csv", "3 rows, must be one for each of the 10 samples"),
         ("--order 2", "order must be 0 or 1"),
         ("--paths 3", "samples must be an integer >= 320"),
