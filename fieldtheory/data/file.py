@@ -282,7 +282,7 @@ def _columns(
         raise ValueError(
             f"{where}: several label columns ({names}), must be at most one; name it by label="
         )
-    return (columns or [None])[0], [i for i in kept if i not in columns]
+    return columns[0] if columns else None, [i for i in kept if i not in columns]
 
 
 def _tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:
