@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -148,6 +149,18 @@ def is_torch_module(value: Any) -> bool:
     return torch is not None and issubclass(kind, torch.nn.Module)
 
 
+def require_arguments(name: str, function: Any, *arguments: str) -> None:
+    """Raise TypeError unless a function, or a class, can be called with these."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        form = f"{name}({', '.join(arguments)})"
+        raise TypeError(f"{name} must be callable as {form}: {error}") from None
+    except ValueError:
+        # A builtin that does not tell its arguments.
+        pass
+
+
 def without_tensors(value: Any) -> Any:
     """The same with arrays for tensors of torch, on any device, that require grad or not."""
     torch = sys.modules.get("torch")
@@ -196,8 +209,9 @@ def as_tuples(value: Any) -> Any:
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
-# Asymmetry of products of matrices of float32.
-_SINGLE = 1e-5
+# Asymmetry of products of matrices of float32, and of what other programs write with fewer digits
+# than float64 has or sum in another order.
+_SINGLE, _ROUNDED = 1e-5, 1e-8
 # What is most likely meant where a kernel has the form of data.
 _DATA = "; the kernel of data X (P, d) is ft.input_kernel(X, network)"
 
@@ -206,7 +220,7 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
     """Return K0 as variances (any shape with ndim < 2) or covariance matrices (..., P, P).
 
     Raises if an entry is not finite, a variance is negative, or a matrix is not square,
-    symmetric and positive semidefinite up to rounding.
+    symmetric and positive semidefinite up to rounding, of which the symmetric part is returned.
     """
     kernel = finite_array(name, value)
     if kernel.ndim < 2:
@@ -223,11 +237,13 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
     exactly = np.array_equal(kernel, transpose)
     with np.errstate(over="ignore"):
         has_single = np.array_equal(kernel, kernel.astype(np.float32))
-    rounding = _SINGLE if has_single else 1e-12
+    rounding = _SINGLE if has_single else _ROUNDED
     if not exactly and np.abs(kernel - transpose).max() > rounding * size:
         raise ValueError(
             f"{name} must be symmetric, got entries differing from the transpose{_DATA}"
         )
+    # Its mean with the transpose, without zeros of negative sign.
+    kernel = kernel + 0.0 if exactly else kernel / 2 + transpose / 2
     if not _clearly_semidefinite(kernel, 1e-10 * size):
         smallest = np.linalg.eigvalsh(kernel).min()
         if smallest < -1e-10 * size:
@@ -236,10 +252,7 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
                 f"{name} must be positive semidefinite, got eigenvalue {smallest:.6g}"
                 f"{lost if has_single and smallest > -rounding * size else ''}"
             )
-    if exactly:
-        # Without zeros of negative sign.
-        return kernel + 0.0
-    return np.triu(kernel) + np.triu(kernel, 1).swapaxes(-1, -2)
+    return kernel
 
 
 def _clearly_semidefinite(matrices: np.ndarray, tolerance: float) -> bool:

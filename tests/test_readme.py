@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def test_example_prints_what_is_shown():
@@ -15,13 +14,7 @@ def test_example_prints_what_is_shown():
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, "README.md", "exec"), {})
-    printed = output.getvalue()
-    # Text must agree to the letter, numbers to 9 digits; the last one is a rounding error.
-    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
-    pairs = zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True)
-    for new, old in list(pairs)[:-1]:
-        assert abs(float(new) - float(old)) <= 1e-9 * abs(float(old))
-    assert float(NUMBER.findall(printed)[-1]) < 1e-15
+    assert output.getvalue() == shown
 
 
 def test_it_is_short():

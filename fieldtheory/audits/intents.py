@@ -194,6 +194,8 @@ def targets_of(intent: Any, places: list[Place]) -> dict[str, Target]:
     if not (intent is None or callable(intent) or isinstance(intent, Mapping)):
         words = f"a mapping from patterns of names, or a function, got {validation.excerpt(intent)}"
         raise TypeError(f"intent must be one of {', '.join(INTENTS)}, {words}")
+    if callable(intent):
+        validation.require_arguments("intent", intent, "place")
     patterns = intent if isinstance(intent, Mapping) else {"*": intent}
     idle, targets = [*patterns], dict[str, Target]()
     for place in places:

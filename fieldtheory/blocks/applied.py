@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -47,7 +46,7 @@ def drawing(block: Any, reset: Any = None) -> Draw:
             raise ValueError("reset is for a block that is a torch module; a callable draws anew")
         if not callable(block):
             raise TypeError(f"{_FORM}, got {validation.excerpt(block)}")
-        _require_arguments("block", block, "width", "rng")
+        validation.require_arguments("block", block, "width", "rng")
         draw = block
 
     has_warned = False
@@ -125,17 +124,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _require_arguments(name: str, function: Any, *arguments: str) -> None:
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as error:
-        form = f"{name}({', '.join(arguments)})"
-        raise TypeError(f"{name} must be callable as {form}: {error}") from None
-    except ValueError:
-        # A builtin that does not tell its arguments.
-        pass
-
-
 def _torch_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**63 - 1))
 
@@ -198,7 +186,7 @@ def _redrawn(module: Any, reset: Any) -> Callable[[int, np.random.Generator], An
     elif not callable(reset):
         raise TypeError(f"reset must be a function of the module, got {validation.excerpt(reset)}")
     else:
-        _require_arguments("reset", reset, "module")
+        validation.require_arguments("reset", reset, "module")
 
     def initialised(copied: Any, seed: int) -> Any:
         with _seeded(seed), torch.no_grad():

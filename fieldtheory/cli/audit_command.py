@@ -57,7 +57,10 @@ def audit(
     from fieldtheory import audits, validation
 
     is_built = validation.is_torch_module(built) and not isinstance(built, type)
-    result = audits.audit(built() if callable(built) and not is_built else built, intent=meant)
+    if callable(built) and not is_built:
+        validation.require_arguments("model", built)
+        built = built()
+    result = audits.audit(built, intent=meant)
     rows, ends = result.rows(), (math.inf, -math.inf)
     if format == "table":
         echo(result)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, NETWORK, Classes, Count, Data, OutputFormat
+from fieldtheory.cli.options import (
+    ACTIVATION,
+    NETWORK,
+    Classes,
+    Count,
+    Data,
+    Drop,
+    Label,
+    OutputFormat,
+    Standardise,
+)
 from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, echo, print_rows
 
@@ -125,6 +135,9 @@ def diffusion(
     data: Data = None,
     classes: Classes = None,
     count: Count = None,
+    label: Label = None,
+    drop: Drop = None,
+    standardise: Standardise = False,
     scale: _Scale = None,
     depth: Annotated[
         str, _network("--depth", "-L", help="Number of layers L, or infinite for the diffusion.")
@@ -196,7 +209,9 @@ def diffusion(
     import fieldtheory as ft
 
     parameters = None if law is None else diffusion_inputs.law(law)
-    words, Z = _layers(inputs, data, classes, count, scale)
+    of_data = {"classes": classes, "count": count, "scale": scale}
+    of_data |= {"label": label, "drop": drop, "standardise": standardise}
+    words, Z = _layers(inputs, data, of_data)
     if width is None:
         width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else 500
     net = ft.DiffusionNetwork(
@@ -250,18 +265,14 @@ def diffusion(
         raise typer.Exit(1)
 
 
-def _layers(
-    inputs: str, data: str | None, classes: str | None, count: int | None, scale: str | None
-) -> tuple[str, np.ndarray]:
+def _layers(inputs: str, data: str | None, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
     """Words on the inputs, if they are samples, and the inputs."""
-    from fieldtheory.cli import diffusion_inputs
+    from fieldtheory.cli import diffusion_inputs, samples
 
     if data is None:
-        for name, value in {"classes": classes, "count": count, "scale": scale}.items():
-            if value is not None:
-                raise ValueError(f"{name} must be left out without data, got {value!r}")
+        samples.require_none(of_data)
         return "", diffusion_inputs.layers(inputs)
-    words, Z = diffusion_inputs.sampled_layers(data, classes, count, scale)
+    words, Z = diffusion_inputs.sampled_layers(data, **of_data)
     return f"; {words}", Z
 
 

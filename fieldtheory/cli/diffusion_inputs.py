@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.cli import samples, values
-from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.storage import read_npz
 
@@ -95,7 +94,7 @@ def layers(text: str) -> np.ndarray:
 
 
 def sampled_layers(
-    data: str, classes: str | None, count: int | None, scale: str | None
+    data: str, classes: str | None, count: int | None, scale: str | None, **columns: Any
 ) -> tuple[str, np.ndarray]:
     """Samples as layers x_0, in words, and as (P, D), each of them of one mean square.
 
@@ -107,11 +106,10 @@ def sampled_layers(
     >>> (Z**2).mean(axis=1).round(12)
     array([1., 1., 1., 1.])
     """
-    dataset = samples.chosen(data, classes, count)
+    dataset = samples.chosen(data, classes, count, **columns)
     words, Z = f"{dataset.name}: {dataset.size}", dataset.samples
     size = 1.0 if scale is None else samples.variance(scale)
-    if dataset.note:
-        echo(f"note: {dataset.note}", err=True)
+    samples.tell(dataset)
     if size is None:
         return f"{words} as they are", Z
     squares = (Z**2).mean(axis=1, keepdims=True)

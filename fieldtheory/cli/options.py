@@ -132,6 +132,22 @@ Count = Annotated[
     int | None,
     typer.Option(help="Number of samples.", show_default="20 of digits and mnist; all of a file"),
 ]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        help="Column, or array of an .npz file, of the labels.",
+        show_default="label, labels, y, target or class",
+    ),
+]
+Drop = Annotated[
+    str | None, typer.Option(help="Columns of a .csv file to leave out, by name: `id,date`.")
+]
+Standardise = Annotated[
+    bool,
+    typer.Option(
+        "--standardise", help="Columns of a file with mean 0 and deviation 1, for different units."
+    ),
+]
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
 Save = Annotated[
     Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")

@@ -108,8 +108,11 @@ def _targets(problem: Problem, typed: str | None) -> np.ndarray:
         return np.asarray(np.eye(len(classes))[place] - 1 / len(classes))
     from fieldtheory.cli.values import table_of_file
 
-    if not Path(typed).is_file():
-        raise ValueError(f"labels must be a .csv or .npy file of numbers, there is no {typed!r}")
+    if not Path(typed).is_file() or Path(typed).suffix not in (".csv", ".npy"):
+        raise ValueError(
+            f"labels must be a .csv or .npy file of numbers that exists, got {typed!r}; for a "
+            "column of the data say --label"
+        )
     table = table_of_file("labels", Path(typed))
     table = table[:, 0] if table.ndim > 1 and table.shape[1] == 1 else table
     if len(table) != len(samples.samples):

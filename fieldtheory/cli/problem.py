@@ -12,7 +12,6 @@ import typer
 
 from fieldtheory.cli import options
 from fieldtheory.cli.options import NETWORK
-from fieldtheory.cli.terminal import echo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +24,9 @@ _INPUTS = {
     "scale": (options.Scale, None),
     "classes": (options.Classes, None),
     "count": (options.Count, None),
+    "label": (options.Label, None),
+    "drop": (options.Drop, None),
+    "standardise": (options.Standardise, False),
 }
 _READIN = {
     "readin_weight_variance": (options.ReadinWeight, None),
@@ -153,6 +155,8 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | Non
 
     data, scale = inputs.get("data"), inputs.get("scale")
     sampled = data is not None
+    if not sampled:
+        samples.require_none({n: v for n, v in inputs.items() if n not in ("K0", "data")})
     measured = not sampled
     if "input_dim" in parameters:
         measured |= parameters["input_dim"] is not None
@@ -164,10 +168,12 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | Non
     network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
     dataset = None if data is None else _samples(inputs, most)
     words, kernel = samples.given_kernel(inputs.get("K0", "1"), dataset, scale, network)
-    if dataset is not None and dataset.note:
-        echo(f"note: {dataset.note}", err=True)
-    chosen = {name: value for name, value in inputs.items() if name != "K0" and value is not None}
-    typed = [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
+    if dataset is not None:
+        samples.tell(dataset)
+    chosen = {n: v for n, v in inputs.items() if n != "K0" and v is not None and v is not False}
+    typed = [
+        word for n, v in chosen.items() for word in (f"--{n}", str(v))[: 1 if v is True else 2]
+    ]
     return Problem(network, kernel, words, dataset, shlex.join(typed), measured)
 
 
@@ -177,11 +183,12 @@ def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
     from fieldtheory.report.inputs import part
 
     data, classes, count = inputs["data"], inputs.get("classes"), inputs.get("count")
+    columns = {name: inputs.get(name) for name in samples.COLUMNS}
     if most is not None and count is not None and count > most:
         raise ValueError(f"count must be at most {most} for one page, got {count}")
-    dataset = samples.chosen(data, classes, count)
+    dataset = samples.chosen(data, classes, count, **columns)
     if most is not None and len(dataset.samples) > most:
         names, inputs["count"] = part(dataset, most, classes is not None)
         inputs["classes"] = None if names is None else ",".join(names)
-        dataset = samples.chosen(data, inputs["classes"], inputs["count"])
+        dataset = samples.chosen(data, inputs["classes"], inputs["count"], **columns)
     return dataset

@@ -35,14 +35,17 @@ def run(
     report.html has the kernels, their spectrum, the responses, the optimal scaling of every pair of
     samples, fluctuations and mean shift at this width, simulated networks to compare, and commands
     to go on with; numbers, figures and LaTeX are in files next to it. The folder appears when
-    everything in it is done; this takes about ten seconds. Of a file with more than 100 samples 100
-    are taken: an equal share of every class, or the first rows where there are no classes.
+    everything in it is done. This takes some ten seconds of one core, and twice that the first
+    time. Of a file with more than 100 samples 100 are taken: an equal share of every class, or the
+    first rows where there are no classes. Columns of different units want --standardise.
 
     Examples:
 
         fieldtheory run
 
         fieldtheory run --data samples.csv --activation gelu --depth 50 --branch-scale 0.2
+
+        fieldtheory run --data table.csv --label species --drop id --standardise
 
         fieldtheory run --classes 1,7 --count 10 --output ones_and_sevens
     """

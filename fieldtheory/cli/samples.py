@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory.cli import values
+from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 
 if TYPE_CHECKING:
     from fieldtheory.data import Dataset
 
 NONE = "none"
+# Options for the columns of a file.
+COLUMNS = "label", "drop", "standardise"
 
 
 def given_kernel(
@@ -32,8 +35,6 @@ def given_kernel(
     ('', 0.1)
     """
     if dataset is None:
-        if scale is not None:
-            raise ValueError(f"scale must be left out without data, got {scale!r}")
         return "", values.kernel(K0)
     from fieldtheory import data as sets
 
@@ -43,18 +44,38 @@ def given_kernel(
     return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(dataset.samples, size)
 
 
-def chosen(data: str, classes: str | None, count: int | None) -> Dataset:
-    """The samples as they are."""
+def chosen(data: str, classes: str | None, count: int | None, **columns: Any) -> Dataset:
+    """The samples as they are; ``columns`` are the options of the columns of a file."""
     from fieldtheory import data as sets
     from fieldtheory.report import inputs
 
     wanted: Any = values.names(classes)
+    for name, value in columns.items():
+        if value and data in ("digits", "mnist"):
+            raise ValueError(f"{name} is for columns of a file, got {value!r} and data {data!r}")
+    if columns.get("drop"):
+        columns["drop"] = values.names(columns["drop"])
+    columns = {name: value for name, value in columns.items() if value}
     if classes is not None and data in ("digits", "mnist"):
         wanted = values.integers("classes", classes)
     if data == "mnist":
         wanted = wanted or [0, 3]
         return sets.load_mnist(wanted, inputs.equal_share(wanted) if count is None else count)
-    return inputs.dataset(None if data == "digits" else data, wanted, count)
+    return inputs.dataset(None if data == "digits" else data, wanted, count, **columns)
+
+
+def require_none(of_data: dict[str, Any]) -> None:
+    """Raise where options of samples are given and no samples."""
+    for name, value in of_data.items():
+        if value is not None and value is not False:
+            raise ValueError(f"{name} must be left out without data, got {value!r}")
+
+
+def tell(dataset: Dataset) -> None:
+    """Print on stderr what whoever reads the numbers should know of the samples."""
+    for kind in ("note", "warning"):
+        if words := getattr(dataset, kind):
+            echo(f"{kind}: {words}", err=True)
 
 
 def variance(scale: str | None) -> float | None:

@@ -13,6 +13,11 @@ from typing import Any
 def imported(name: str, text: str) -> Any:
     """Object named by module:name or file.py:name; modules of the current folder come first."""
     module, colon, path = text.partition(":")
+    if Path(module).is_file() and not module.endswith(".py"):
+        raise ValueError(
+            f"{name} must be module:name, got the file {module!r}, which is no module: write a "
+            "function that loads what is in it, and name that one"
+        )
     if not colon or not module or not path:
         raise ValueError(f"{name} must be module:name, such as blocks:two_layers, got {text!r}")
     here = str(Path.cwd())

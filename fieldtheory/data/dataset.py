@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from fieldtheory.validation import integer
 
+# Images are below, columns of different units above: the median of |correlations|.
+_PARALLEL = 0.99
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -25,7 +28,9 @@ class Dataset:
     total : int
         The number of samples of the source, of which these are all or some; 0 if it is not known.
     note : str
-        What whoever reads the numbers should know of the source, one sentence; mostly empty.
+        What whoever reads the numbers should know of the source; mostly empty.
+    columns : tuple of str
+        Names of the d numbers, if they have any.
 
     Examples
     --------
@@ -38,6 +43,7 @@ class Dataset:
     name: str
     total: int = 0
     note: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def size(self) -> str:
@@ -51,9 +57,59 @@ class Dataset:
         part = f" of {self.total}" if self.total > len(self.samples) else ""
         return f"{len(self.samples)}{part} samples"
 
+    @property
+    def warning(self) -> str:
+        """Words on samples that are nearly parallel, and the column it is due to; mostly empty.
+
+        Examples
+        --------
+        >>> samples = np.array([[1, 900.0], [2, 800], [3, 850]])
+        >>> Dataset(samples, None, "lengths", columns=("km", "mm")).warning[:72]
+        'samples are nearly parallel: half of their correlations are above 0.9999'
+        """
+        count, dimension = self.samples.shape
+        # Every so many are enough to know what most of them are.
+        x = self.samples[:: max(1, count // 500)]
+        x = x / np.maximum(np.abs(x).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        x = x[x.any(axis=1)]
+        if len(x) < 2 or dimension < 2:
+            return ""
+        x /= np.sqrt((x * x).sum(axis=1, keepdims=True))
+        overlap = float(np.median(np.abs(x @ x.T)[np.triu_indices(len(x), 1)]))
+        if overlap < _PARALLEL:
+            return ""
+        shares = (x * x).mean(axis=0)
+        largest = int(shares.argmax())
+        name = self.columns[largest] if self.columns else str(largest + 1)
+        # Fewer squares may be chance where there are few columns.
+        has_one = shares[largest] > 0.8
+        due = (
+            f", column {name} is {100 * shares[largest]:.3g} % of their squares" if has_one else ""
+        )
+        by_name = f", or leave some out: --drop {name}" if has_one and self.columns else ""
+        return (
+            f"samples are nearly parallel: half of their correlations are above "
+            f"{np.floor(1e4 * overlap) / 1e4:.4g}{due}. ρ* and responses are those of small "
+            "differences. If columns have different units, give all of them one scale: "
+            f"--standardise{by_name}"
+        )
+
     def __repr__(self) -> str:
         kinds = "" if self.labels is None else f", {len(np.unique(self.labels))} classes"
         return f"Dataset({self.name!r}, {self.size} of {self.samples.shape[1]} numbers{kinds})"
+
+
+def listed(noun: str, names: Sequence[str]) -> str:
+    """The first of some things by name, and how many more there are.
+
+    Examples
+    --------
+    >>> listed("column", ["a"]), listed("column", list("abcdef"))
+    ('column a', 'columns a, b, c, d and 2 more')
+    """
+    most = 4
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{noun}{'s' if len(names) > 1 else ''} {', '.join(names[:most])}{more}"
 
 
 def select(

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldtheory.data.dataset import Dataset, select
+from fieldtheory.data.dataset import Dataset, listed, select
+from fieldtheory.validation import choice
 
 SAMPLE_NAMES = ("X", "samples", "data", "images")
 LABEL_NAMES = ("y", "labels", "label", "target", "class")
@@ -26,6 +27,9 @@ def load_file(
     classes: Sequence[Hashable] | None = None,
     count: int | None = None,
     header: bool | None = None,
+    label: str | None = None,
+    drop: Sequence[str] = (),
+    standardise: bool = False,
 ) -> Dataset:
     """Samples, and labels where there are any, from a ``.npz`` or ``.csv`` file.
 
@@ -49,19 +53,27 @@ def load_file(
         ``count`` rows. Default: all.
     header : bool, optional
         Whether the first row of a ``.csv`` file is one, for names that are numbers.
+    label : str, optional
+        The column, or the array, that holds the labels, if its name is another.
+    drop : sequence of str, optional
+        Columns of a ``.csv`` file to leave out, by the names in its header; they may hold text.
+    standardise : bool
+        Give every column the mean 0 and the deviation 1 over all samples of the file, for columns
+        of different units. Constant columns become 0.
 
     Returns
     -------
     Dataset
-        ``samples`` (P, d) in the order of the file; with ``classes``, sorted by class. A ``.csv``
-        file without a header has a ``note`` that says so.
+        ``samples`` (P, d) in the order of the file; with ``classes``, sorted by class. Its ``note``
+        says if a ``.csv`` file has no header, and which columns are constant; its ``warning`` if
+        samples are nearly parallel, as they are where one column has the largest unit.
 
     Raises
     ------
     ValueError
         One line naming the file and what is allowed: no such file, another format, entries that
         are not finite real numbers, rows of unequal length, fewer than two samples, labels that do
-        not fit the samples, a class that is not there.
+        not fit the samples, a class or a column that is not there.
 
     Examples
     --------
@@ -71,26 +83,30 @@ def load_file(
     >>> load_file(path, classes=["dog"]).samples
     array([[1., 2.],
            [2., 0.]])
+    >>> load_file(path, label="label", drop=["a"], standardise=True).samples.round(2).tolist()
+    [[0.0], [1.41], [0.0], [-1.41]]
     """
     path = Path(path)
     readers: dict[str, Callable[[Path], Any]] = {
-        ".npz": _read_npz,
-        ".csv": partial(_read_csv, header=header),
+        ".npz": partial(_read_npz, label=label, drop=drop),
+        ".csv": partial(_read_csv, header=header, label=label, drop=drop),
     }
     if path.suffix.lower() not in readers:
         raise ValueError(f"path = {str(path)!r}: the file must be .npz or .csv")
     if not path.is_file():
         raise ValueError(f"path = {str(path)!r}: there is no such file")
     try:
-        samples, labels, note = readers[path.suffix.lower()](path)
+        samples, labels, columns, note = readers[path.suffix.lower()](path)
+        are_images = samples.ndim > 2
         samples = samples.reshape(len(samples), math.prod(samples.shape[1:]))
         if samples.shape[1] == 0:
             raise ValueError(f"samples of shape {samples.shape} hold no numbers")
         if not np.isfinite(samples).all():
             row, column = np.argwhere(~np.isfinite(samples))[0]
+            entry = f"column {columns[column]!r}" if columns else f"entry {column + 1}"
             raise ValueError(
-                f"sample {row + 1}, entry {column + 1} is {samples[row, column]}, every entry must "
-                "be a finite number"
+                f"sample {row + 1}, {entry} is {samples[row, column]}, every entry must be a "
+                "finite number"
             )
         total = len(samples)
         if labels is not None and labels.shape != (total,):
@@ -100,16 +116,33 @@ def load_file(
         raise ValueError(f"path = {str(path)!r}: the file cannot be read ({reason})") from e
     except ValueError as error:
         raise ValueError(f"path = {str(path)!r}: {error}") from error
+    constant = np.flatnonzero((samples == samples[:1]).all(axis=0))
+    # Pixels at the edge of images are.
+    if total > 1 and len(constant) and not are_images:
+        names = [columns[i] if columns else str(i + 1) for i in constant]
+        note = f"{note} Constant over all samples: {listed('column', names)}.".strip()
+    if standardise:
+        samples = samples - samples.mean(axis=0)
+        samples[:, constant] = 0.0
+        deviation = samples.std(axis=0)
+        samples /= np.where(deviation > 0, deviation, 1.0)
     samples, labels = select(samples, labels, classes, count, f"path = {str(path)!r}")
-    return Dataset(samples, labels, path.name, total, note)
+    name = f"{path.name}, columns standardised" if standardise else path.name
+    return Dataset(samples, labels, name, total, note, columns)
 
 
-def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None, str]:
+def _read_npz(
+    path: Path, label: str | None, drop: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[str, ...], str]:
+    if drop:
+        raise ValueError(f"drop is for columns of a .csv file, which have names, got {drop[0]!r}")
     if not zipfile.is_zipfile(path):
         raise zipfile.BadZipFile("not an .npz archive")
     with np.load(path, allow_pickle=False) as archive:
         names = [name for name in SAMPLE_NAMES if name in archive.files]
         label_names = [name for name in LABEL_NAMES if name in archive.files]
+        if label is not None:
+            label_names = [choice("label", label, archive.files)]
         try:
             arrays = {name: archive[name] for name in names[:1] + label_names or archive.files}
             if not names:
@@ -132,12 +165,17 @@ def _read_npz(path: Path) -> tuple[NDArray[np.float64], NDArray[Any] | None, str
     if samples.dtype.kind not in "biuf":
         raise ValueError(f"array {names[0]!r} has type {samples.dtype}, must be real numbers")
     labels = _tidy_labels(arrays[label_names[0]]) if label_names else None
-    return samples.astype(np.float64), labels, ""
+    return samples.astype(np.float64), labels, (), ""
 
 
 def _read_csv(
-    path: Path, header: bool | None
-) -> tuple[NDArray[np.float64], NDArray[Any] | None, str]:
+    path: Path, header: bool | None, label: str | None, drop: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[str, ...], str]:
+    named = [*drop, *([] if label is None else [label])]
+    if named and header is not None and not header:
+        raise ValueError(f"label and drop name columns of a header, got header=False, {named[0]!r}")
+    names: list[str] = []
+    kept: list[int] = []
     rows: list[NDArray[np.float64]] = []
     labels: list[str] = []
     column = None
@@ -153,38 +191,45 @@ def _read_csv(
                 continue
             where = f"line {reader.line_num}"
             if width is None:
-                width = len(row)
-                names = [cell.strip().lower() for cell in row]
+                width, kept = len(row), list(range(len(row)))
+                names = [cell.strip() for cell in row]
                 if header is None:
                     numbers = [_number(cell, separator) for cell in row]
-                    header = not any(numbers) or not set(names).isdisjoint(LABEL_NAMES)
+                    lower = {name.lower() for name in names}
+                    header = bool(named) or not any(numbers) or not lower.isdisjoint(LABEL_NAMES)
                 if header:
-                    column = _label_column(names, where)
+                    column, kept = _columns(names, where, label, drop)
                     continue
+                names = []
             if len(row) != width:
                 raise ValueError(
                     f"{where}: {len(row)} columns where the first row has {width}, "
                     "rows must be equally long"
                 )
             if column is not None:
-                labels.append(row.pop(column).strip())
-            rows.append(_numbers(row, separator, where))
-    samples = np.array(rows) if rows else np.empty((0, width or 1))
+                labels.append(row[column].strip())
+            rows.append(_numbers(row, separator, where, kept, names))
+    samples = np.array(rows) if rows else np.empty((0, len(kept) or 1))
     note = "" if header else f"{path.name} {_NO_HEADER}"
-    return samples, None if column is None else _tidy_labels(np.array(labels)), note
+    tidy = None if column is None else _tidy_labels(np.array(labels))
+    return samples, tidy, tuple(names[i] for i in kept) if names else (), note
 
 
-def _numbers(row: list[str], separator: str, where: str) -> NDArray[np.float64]:
+def _numbers(
+    row: list[str], separator: str, where: str, kept: Sequence[int], names: Sequence[str]
+) -> NDArray[np.float64]:
     """The numbers in a row, at once where NumPy reads them, else cell by cell."""
     # Python and NumPy also take digits with underscores.
-    if "_" not in "".join(row):
+    cells = [row[i] for i in kept]
+    if "_" not in "".join(cells):
         with suppress(ValueError):
-            return np.array(row, dtype=float)
+            return np.array(cells, dtype=float)
     numbers = []
-    for cell in row:
+    for column, cell in zip(kept, cells, strict=True):
         number = _number(cell, separator)
         if number is None:
-            raise ValueError(f"{where}: {_not_a_number(cell)}")
+            name = repr(names[column]) if names else str(column + 1)
+            raise ValueError(f"{where}, column {name}: {_not_a_number(cell, bool(names))}")
         numbers.append(number[0])
     return np.array(numbers)
 
@@ -200,8 +245,12 @@ def _number(cell: str, separator: str) -> tuple[float] | None:
         return None
 
 
-def _not_a_number(cell: str) -> str:
-    if re.fullmatch(r"\S+( +\S+)+", cell.strip()):
+def _not_a_number(cell: str, has_header: bool) -> str:
+    if not cell.strip():
+        hint = "fill it, or leave out its row or column"
+    elif has_header:
+        hint = "only a column of labels may hold text: name it by label=, or leave it out by drop="
+    elif re.fullmatch(r"\S+( +\S+)+", cell.strip()):
         hint = "columns are separated by commas, semicolons or tabs"
     else:
         hint = (
@@ -211,17 +260,29 @@ def _not_a_number(cell: str) -> str:
     return f"{cell!r} is not a number; {hint}"
 
 
-def _label_column(header: list[str], where: str) -> int | None:
+def _columns(
+    header: list[str], where: str, label: str | None, drop: Sequence[str]
+) -> tuple[int | None, list[int]]:
+    """The column of labels, if there is one, and those of the samples."""
+    for argument, name in [*(("drop", name) for name in drop), ("label", label)]:
+        if name is not None:
+            choice(argument, name, header)
     if "" in header:
         raise ValueError(
             f"{where}: column {header.index('') + 1} has no name in the header; "
             "name it, or leave out a column of row numbers"
         )
-    columns = [i for i, name in enumerate(header) if name in LABEL_NAMES]
+    kept = [i for i, name in enumerate(header) if name not in drop]
+    if label is None:
+        columns = [i for i in kept if header[i].lower() in LABEL_NAMES]
+    else:
+        columns = [header.index(label)]
     if len(columns) > 1:
         names = ", ".join(header[i] for i in columns)
-        raise ValueError(f"{where}: several label columns ({names}), must be at most one")
-    return columns[0] if columns else None
+        raise ValueError(
+            f"{where}: several label columns ({names}), must be at most one; name it by label="
+        )
+    return columns[0] if columns else None, [i for i in kept if i not in columns]
 
 
 def _tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:

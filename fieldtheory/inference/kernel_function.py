@@ -143,12 +143,11 @@ class KernelFunction:
         >>> bool(np.allclose(found, (more(X) - less(X)) / 2e-4, rtol=1e-7))
         True
         """
-        some = np.asarray(X[:1])
         return parameter_derivative(
             self.network,
             name,
             lambda network: replace(self, network=network)(X, Z),
-            lambda network: replace(self, network=network).diagonal(some),
+            lambda network: replace(self, network=network).diagonal(np.asarray(X[:1])),
         )
 
     def to_zarr(

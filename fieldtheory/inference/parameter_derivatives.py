@@ -17,6 +17,7 @@ import numpy as np
 
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import unknown_argument
+from fieldtheory.validation import excerpt
 
 _DEVIATION = "_deviation"
 
@@ -35,6 +36,9 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
     (0.223607, 0.25)
     """
     parameters = network.parameters
+    if not isinstance(name, str):
+        words = f"in front of X, got {excerpt(name)}"
+        raise TypeError(f"name must be the name of a parameter of the network, {words}")
     variance = f"{name.removesuffix(_DEVIATION)}_variance"
     if name.endswith(_DEVIATION) and variance in parameters:
         root = float(np.sqrt(parameters[variance]))

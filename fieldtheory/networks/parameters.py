@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from fieldtheory.validation import excerpt
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -111,6 +113,7 @@ _ARGUMENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "inputs": ("an argument of derive", ("P", "n_inputs", "num_inputs")),
     "over": ("an argument of sweep", ("grid", "parameters", "values")),
     "of": ("an argument of sweep", ("fields", "quantities", "what")),
+    "Y": ("an argument of posterior", ("y", "labels", "targets")),
 }
 _SPELT = str.maketrans(
     {"ρ": "rho", "γ": "gamma", "σ": "sigma", "φ": "phi", "ϕ": "phi", "²": "2"}
@@ -147,8 +150,12 @@ def hint(name: str, names: Collection[str]) -> str:
     --------
     >>> hint("sigma_w2", PARAMETERS), hint("widht", PARAMETERS), hint("colour", PARAMETERS)
     ('weight_variance (σ_w²)', 'width (N)', '')
+    >>> hint("out", ["count", "output"])
+    'output'
     """
     candidates = [other for other in _candidates(name) if other in names]
+    # Beginnings of names: other names may be nearer by their letters, as count to out.
+    candidates += [other for other in names if len(name) > 1 and other.startswith(name)]
     candidates += difflib.get_close_matches(name, list(names), 1, 0.7)
     return _with_symbol(candidates[0]) if candidates else ""
 
@@ -164,14 +171,29 @@ def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Traceback (most recent call last):
         ...
     TypeError: unknown argument 'k0': did you mean K0?
+    >>> solve(3)
+    Traceback (most recent call last):
+        ...
+    TypeError: solve must be given K0, got network=3 alone
     """
-    names = tuple(name for name in inspect.signature(function).parameters if name != "self")
+    parameters = inspect.signature(function).parameters
+    names = tuple(name for name in parameters if name != "self")
+    required = [
+        p.name
+        for p in parameters.values()
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"
+    ]
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         for name in kwargs:
             if name not in names:
                 raise TypeError(unknown_argument(name, names))
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if "self" not in parameters and (missing := [n for n in required if n not in given]):
+            got = ", ".join(f"{name}={excerpt(value)}" for name, value in given.items())
+            words = f"{function.__name__} must be given {' and '.join(missing)}"
+            raise TypeError(f"{words}, got {f'{got} alone' if got else 'nothing'}")
         return function(*args, **kwargs)
 
     return checked

@@ -44,6 +44,16 @@ class Stored(ABC):
     def plot(self) -> Any:
         """The result as a matplotlib Figure; needs matplotlib."""
 
+    def __getattr__(self, name: str) -> Any:
+        """Say which field was meant; names of Python's own are asked for by many."""
+        meant = ""
+        if not name.startswith("_"):
+            try:
+                meant = f": did you mean {validation.quantity('field', name, self.table)}?"
+            except ValueError as error:
+                meant = f"; {error}"
+        raise AttributeError(f"{type(self).__name__} has no {name!r}{meant}", name=name, obj=self)
+
     def to_xarray(self) -> xr.Dataset:
         """The result as an `xarray.Dataset` with named dimensions; needs xarray."""
         return storage.dataset(self.labelled(stored=False))

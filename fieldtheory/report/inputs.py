@@ -19,7 +19,10 @@ _ENOUGH = 0.5
 
 
 def dataset(
-    data: str | Path | None = None, classes: Sequence[Any] | None = None, count: int | None = None
+    data: str | Path | None = None,
+    classes: Sequence[Any] | None = None,
+    count: int | None = None,
+    **columns: Any,
 ) -> Dataset:
     """The samples asked for as they are; of the digits 20 if ``count`` is left out.
 
@@ -32,6 +35,8 @@ def dataset(
         Classes of samples to keep.
     count : int, optional
         Number of samples; all of a file if left out.
+    **columns
+        Of a file: ``label``, ``drop`` and ``standardise``, see `fieldtheory.data.load_file`.
 
     Raises
     ------
@@ -46,7 +51,7 @@ def dataset(
     if data is None:
         chosen = (0, 3) if classes is None else classes
         return sets.load_digits(chosen, equal_share(chosen) if count is None else count)
-    return sets.load_file(data, classes, count)
+    return sets.load_file(data, classes, count, **columns)
 
 
 def equal_share(classes: Sequence[Any] | None) -> int:

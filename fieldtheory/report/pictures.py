@@ -102,12 +102,16 @@ def _lines(
     def draw(findings: Findings) -> Any:
         figure, (ax,) = panels(*_SIZE)
         drawn = curves(findings)
-        for curve, colour in zip(drawn, (BLUE, ORANGE, GREEN, GRAY), strict=False):
+        # Lines that coincide are all seen.
+        for curve, colour, dashes in zip(
+            drawn, (BLUE, ORANGE, GREEN, GRAY), ("-", "--", ":", "-."), strict=False
+        ):
             style: Any = {"color": colour, "label": curve.label}
             if curve.error is not None:
                 ax.errorbar(curve.x, curve.y, curve.error, fmt="o", markersize=2.5, **style)
             else:
-                ax.plot(curve.x, curve.y, marker="o" if marked else "", markersize=2.5, **style)
+                style |= {"linestyle": dashes, "marker": "o" if marked else ""}
+                ax.plot(curve.x, curve.y, markersize=2.5, **style)
         ax.set(xlabel=x, ylabel=y)
         lines = [curve.y for curve in drawn if curve.error is None]
         if len(lines) == len(drawn):

@@ -71,6 +71,7 @@ def write(
         activation=latex(net.activation.expression),
         effective=[1 / (share**2).sum() for share in shares],
         ratio=ratio,
+        known=_known(findings),
         shift=abs(float(single.mean_shift[-1] / single.kernels[-1])),
         over_layers=lambda symbol: [
             "layer",
@@ -79,6 +80,14 @@ def write(
         rows=_rows(findings) | {"scaling": [list(row.values()) for row in scaling]},
         shell=_commands(findings, typed),
     )
+
+
+def _known(findings: Findings) -> tuple[float, float]:
+    """Error of the mean of K^(L) over the networks in per cent, and what plain means have."""
+    ensemble, depth = findings.ensemble, findings.network.depth
+    plain = np.sqrt(max(float(ensemble.kernel_variance[depth]), 0.0) / ensemble.samples)
+    error, K = float(ensemble.kernel_mean_error[depth]), float(findings.single.kernels[depth])
+    return 100 * error / K, 100 * float(plain) / K
 
 
 def _scale(scale: Any) -> str:
@@ -119,6 +128,8 @@ def _rows(findings: Findings) -> dict[str, list[list[Any]]]:
         columns = ("quantity", "verdict", "largest deviation at", "deviation", "z")
         summary = findings.comparison.summary_at_width
         tables["simulation"] = [[row[column] for column in columns] for row in summary]
+        for row in tables["simulation"]:
+            row[3] = row[3].replace("-", "−")
     return tables
 
 

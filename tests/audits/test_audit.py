@@ -349,6 +349,7 @@ BAD = [
     (chain, {}, ValueError, "intent must concern parameters of the model, got none"),
     (chain, "gtp2", ValueError, "intent must be one of gpt2, .*did you mean gpt2"),
     (chain, 0.02, TypeError, "intent must be one of gpt2, .*got 0.02"),
+    (chain, type("Meant", (), {}), TypeError, r"intent must be callable as intent\(place\): too"),
     (chain, {"*.weight": -0.1}, ValueError, r"intent of 0.weight must be .* >= 0, got -0.1"),
     (chain, {"*.weight": "gaussian"}, ValueError, "intent must be one of zeros, .*got 'gaussian'"),
     (chain, {"*.weight": ("normal", 1, 2)}, TypeError, "intent of 0.weight must be"),

@@ -124,7 +124,7 @@ class TestCsv:
     @pytest.mark.parametrize("cell", ["?", "True", "0x10", "1_000", ""])
     def test_no_row_is_taken_for_a_header_in_silence(self, tmp_path, cell):
         path = csv_file(tmp_path, f"1,{cell},2\n3,4,5\n6,7,8\n")
-        with pytest.raises(ValueError, match=rf"line 1: '{re.escape(cell)}' is not a number"):
+        with pytest.raises(ValueError, match=rf"line 1, column 2: '{re.escape(cell)}' is not"):
             load_file(path)
         with pytest.raises(ValueError, match="rows|is not a number|no name"):
             load_file(csv_file(tmp_path, f"3,4,5\n1,{cell},2\n"))
@@ -179,8 +179,9 @@ class TestCsv:
             ("1,2\n", ["at least 2"]),
             ("1,2\n3\n", ["line 2", "1 columns", "equally long"]),
             ("1,2\n3,4,5\n", ["line 2", "3 columns", "equally long"]),
-            ("a,b\n1,2\n3,x\n", ["line 3", "'x' is not a number"]),
-            ("1,2\n3,\n", ["line 2", "'' is not a number"]),
+            ("a,b\n1,2\n3,x\n", ["line 3, column 'b'", "'x' is not a number", "by drop="]),
+            ("1,2\n3,\n", ["line 2, column 2", "'' is not a number; fill it"]),
+            ("a,b\n1,2\n3,nan\n", ["sample 2, column 'b' is nan", "finite"]),
             ("1,2\n3,nan\n", ["sample 2, entry 2", "finite"]),
             ("1,2\n3,1e999\n", ["sample 2, entry 2", "finite"]),
             (",a\n0,1\n1,2\n", ["column 1", "no name"]),
@@ -190,6 +191,46 @@ class TestCsv:
     )
     def test_refuses(self, tmp_path, text, words):
         named(["images.csv", *words], load_file, csv_file(tmp_path, text))
+
+    TABLE = "id,mm,kind,one\nu,1000,x,3\nv,3000,y,3\nw,2000,y,3\n"
+
+    def test_columns_by_name(self, tmp_path):
+        path = csv_file(tmp_path, self.TABLE)
+        loaded = load_file(path, label="kind", drop=["id"], standardise=True)
+        assert (loaded.labels.tolist(), loaded.columns) == (["x", "y", "y"], ("mm", "one"))
+        np.testing.assert_allclose(loaded.samples[:, 0], np.array([-1, 1, 0]) * 1.5**0.5)
+        assert (loaded.samples[:, 1] == 0).all()
+        assert loaded.note == "Constant over all samples: column one."
+        assert load_file(npz_file(tmp_path, X=X, z=[1, 2, 1, 2]), label="z").labels.sum() == 6
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({}, ["line 2, column 'id'", "label=", "drop="]),
+            ({"drop": ["ids"]}, ["drop must be one of id, mm", "did you mean id?"]),
+            ({"label": "knd"}, ["label must be one of id, mm", "did you mean kind?"]),
+            ({"label": "kind", "header": False}, ["header=False, 'kind'"]),
+        ],
+    )
+    def test_refuses_columns_that_are_not_there(self, tmp_path, options, words):
+        named(words, load_file, csv_file(tmp_path, self.TABLE), **options)
+        named(["drop is for columns", "'a'"], load_file, npz_file(tmp_path, X=X), drop=["a"])
+
+    @pytest.mark.parametrize(
+        ("scales", "options", "words"),
+        [
+            ((1, 100), {}, "column b is 100 %"),
+            ((1, 100), {"standardise": True}, ""),
+            ((1, 1), {}, "give all of them one scale: --standardise"),
+            ((1, -1), {}, "give all of them one scale: --standardise"),
+        ],
+    )
+    def test_nearly_parallel_samples_are_said(self, tmp_path, scales, options, words):
+        table = np.random.default_rng(0).normal(20, 1, (9, 2)) * scales
+        text = "a,b\n" + "\n".join(",".join(map(str, row)) for row in table)
+        warning = load_file(csv_file(tmp_path, text), **options).warning
+        assert words in warning if words else warning == ""
+        assert ("--drop b" in warning) == (words[:6] == "column")
 
     def test_refuses_binary(self, tmp_path):
         path = tmp_path / "images.csv"

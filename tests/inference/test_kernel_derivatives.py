@@ -261,6 +261,8 @@ def test_bad_arguments():
     k = ft.kernel(ft.ResidualNetwork(depth=3))
     with pytest.raises(TypeError, match=r"unknown argument 'rho': did you mean branch_scale"):
         k.derivative("rho", [[1.0]])
+    with pytest.raises(TypeError, match=r"name must be the name of a parameter .* got \[\[1.0\]\]"):
+        k.derivative([[1.0]], "weight_variance")
 
 
 @pytest.mark.parametrize("bias", [0.0, 1e-9, 1e-6])

@@ -1,6 +1,7 @@
 """Kernels and responses of `solve` against oracles, exact cases and identities."""
 
 import inspect
+import re
 import warnings
 
 import mpmath
@@ -269,6 +270,21 @@ def test_bad_kernels(kernel, error, message):
     with pytest.raises(error, match=message) as caught:
         ft.solve(network(2), kernel)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("chi", "Solution has no 'chi': did you mean response?"),
+        ("K", "Solution has no 'K': did you mean kernels?"),
+        ("ntk", "did you mean output_tangent_kernel?"),
+        ("respons", "did you mean response?"),
+        ("colour", "Solution has no 'colour'; field must be one of residual_kernels"),
+    ],
+)
+def test_fields_by_another_name(typed, words):
+    with pytest.raises(AttributeError, match=re.escape(words)):
+        getattr(ft.solve(ft.ResidualNetwork(depth=1), 0.05), typed)
 
 
 def test_bad_network():

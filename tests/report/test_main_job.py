@@ -97,7 +97,14 @@ class TestFiles:
 class TestOtherNetworksAndSamples:
     def test_no_labels_and_no_largest_response(self, tmp_path):
         rng = np.random.default_rng(1)
-        data = sets.Dataset(rng.random((3, 16)), None, "three", note="three has no header row")
+        samples = rng.random((3, 16)) + 99 * np.eye(16)[0]
+        data = sets.Dataset(
+            samples,
+            None,
+            "three",
+            note="three has no header row",
+            columns=tuple("abcdefghijklmnop"),
+        )
         net = NETWORK.replace(
             activation="relu", input_dim=16, skip_scale=0.9, branch_scale="uniform"
         )
@@ -108,6 +115,7 @@ class TestOtherNetworksAndSamples:
         assert "no largest response" in page and "--schedule" not in page
         assert "--branch-scale uniform" in page and "--skip-scale 0.9" in page
         assert "three has no header row" in page
+        assert "Warning: samples are nearly parallel" in page and "--drop a" in page
 
     def test_pairs_without_an_optimum_are_left_out_and_the_page_says_so(self, tmp_path):
         data = replace(DATA, samples=DATA.samples[[0, 1, 1, 2]])

@@ -42,8 +42,9 @@ class Moments:
         missed = _misses(f, errors)
         if missed.any():
             raise QuadratureError(
-                f"an average at the variance {variances[missed].min():.6g} misses the relative "
-                f"error {asked():g}"
+                f"an average of φ at the variance {variances[missed].min():.6g} misses the "
+                f"relative error {asked():g}; activation must have finite ⟨φ²⟩, no poles, and "
+                "vary on scales that panels resolve"
             )
         moments = (f[:, :5:2] * _SCALES).T / variances ** np.arange(3)[:, None]
         if usual.all():
