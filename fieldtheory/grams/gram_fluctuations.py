@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.tolerance import tolerance
 from fieldtheory.grams.gram_theory import GramChain
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.several_inputs.feature_correlators import Truncated, within_layers
@@ -16,6 +18,8 @@ from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Arrays of the size of G11 that are held at once.
 _COPIES = 4
+# Recomputations with random roundings that tell the error of what cancels.
+_ROUNDINGS = 3
 
 
 class Covariances(NamedTuple):
@@ -108,15 +112,51 @@ class GramFluctuations:
     @cached_property
     def variances(self) -> np.ndarray:
         """V^(l), N times the covariance of X^(l) with itself, shape (L + 1, p, p)."""
-        return self._variances(self.hidden_sources[0], self.stream_sources)
-
-    def _variances(self, B: np.ndarray, W: np.ndarray) -> np.ndarray:
-        V = np.empty_like(W)
-        V[0] = W[0]
-        for l in range(1, len(V)):
-            half = self._carried(l, V[l - 1]) + self._branch(l, V[l - 1])
-            V[l] = self._carried(l, half.T) + self._branch(l, half.T) + B[l] + W[l]
+        V = self._variances(self.hidden_sources[0], self.stream_sources)
+        allowed = SETTINGS.pair_correlators_with_kinks
+        self._require_digits("covariances", V, self._rounded, V, allowed)
         return V
+
+    @cached_property
+    def _rounded(self) -> list[np.ndarray]:
+        """V^(l) in other roundings, of φ that jumps: F' and F'' diverge for parallel inputs."""
+        if not any(functions.jumps for functions in self.chain.functions):
+            return []
+        generator, sources = np.random.default_rng(0), self.hidden_sources[0]
+        chains = range(_ROUNDINGS)
+        return [self._variances(sources, self.stream_sources, generator) for _ in chains]
+
+    def _variances(
+        self, B: np.ndarray, W: np.ndarray, rounding: np.random.Generator | None = None
+    ) -> np.ndarray:
+        V = np.empty_like(W)
+        for l in range(len(V)):
+            V[l] = B[l] + W[l]
+            if l:
+                half = self._carried(l, V[l - 1]) + self._branch(l, V[l - 1])
+                V[l] += self._carried(l, half.T) + self._branch(l, half.T)
+            if rounding:
+                noise = np.finfo(float).eps * rounding.standard_normal(V[l].shape)
+                V[l] *= 1 + noise + noise.T
+        return V
+
+    def _require_digits(
+        self, what: str, found: np.ndarray, rounded: list[np.ndarray], sizes: Any, allowed: float
+    ) -> None:
+        """ValueError where layers differ by more than is allowed of the largest of their sizes."""
+        largest = np.array([np.abs(size).max() for size in sizes])
+        for other in rounded:
+            error = np.array([np.abs(each).max() for each in other - found])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                missed = np.max(np.where(error == 0, 0.0, error / largest))
+            # Derivatives are infinite for parallel inputs.
+            missed = np.nan_to_num(missed, nan=np.inf)
+            if missed > max(tolerance(), allowed):
+                raise ValueError(
+                    "K0 must have no nearly parallel inputs, same or opposite, for order 1/N of "
+                    f"blocks of φ with jumps, whose derivatives diverge: of {what} rounding "
+                    f"leaves an error of {missed:.1g}, allowed is {allowed:g}; leave one input out"
+                )
 
     @cached_property
     def stream_variances(self) -> np.ndarray:
@@ -194,7 +234,15 @@ class GramFluctuations:
     @cached_property
     def shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """N times the mean shifts of C^(l), (L + 2, p), and of R^(l), (L + 1, p)."""
-        chain, V = self.chain, self.variances
+        found, states = self._shifts(self.variances), self.chain.states
+        others = [*zip(*map(self._shifts, self._rounded), strict=True)] or ([], [])
+        for shift, rounded, sizes in zip(found, others, states, strict=True):
+            allowed = SETTINGS.pair_derivatives_with_kinks
+            self._require_digits("mean shifts", shift, rounded, sizes, allowed)
+        return found
+
+    def _shifts(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chain = self.chain
         C, _ = chain.states
         lost = float(chain.network.centred)
         residual, reported = np.zeros_like(C), np.empty_like(C[:-1])

@@ -6,6 +6,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.criticality import closure_G11, component_kernels, susceptibilities
+from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.sklearn import NetworkGPRegressor
 from tests.oracles import block_networks as oracle
 
@@ -279,6 +280,33 @@ def test_fields_are_labelled_and_saved(tmp_path):
     assert s.plot() is not None
 
 
+def nearly_parallel(name, distance):
+    """Two inputs with the correlation 1 − distance in a block whose inner weights are random."""
+    net = ft.BlockNetwork(
+        depth=1,
+        activation=activation_from_text(name),
+        outer_weight_variance=1,
+        width=500,
+        normalization=None,
+    )
+    return ft.solve(net, np.array([[0.7, 0.7 - 0.7 * distance], [0.7 - 0.7 * distance, 0.7]]))
+
+
+@pytest.mark.parametrize(("distance", "error"), [(1e-2, 1e-11), (1e-4, 1e-9), (1e-6, 1e-7)])
+def test_jumps_of_nearly_parallel_inputs(distance, error):
+    """Given the weights, ⟨sign sign⟩ is (2/π) arcsin c at every width: there is no shift.
+
+    C fluctuates by its hidden units, 1 − C² each, and by N Var c = (1 − c²)² of the stream.
+    """
+    s = nearly_parallel("sign", distance)
+    c = s.kernels[0, 0, 1] / 0.7
+    assert np.abs(500 * s.mean_shift[1]).max() < error
+    hidden = s.network.width / s.network.hidden_width
+    slope = 2 / np.pi / np.sqrt((1 - c) * (1 + c))
+    variance = hidden * (1 - (2 / np.pi * np.arcsin(c)) ** 2) + (slope * (1 - c) * (1 + c)) ** 2
+    assert 500 * s.G11[1, 1, 1, 1] == pytest.approx(variance, abs=error)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -306,6 +334,11 @@ def test_fields_are_labelled_and_saved(tmp_path):
             ),
             "no parallel inputs",
         ),
+        *(
+            (lambda d=d, f=f: getattr(nearly_parallel("sign", d), f), "no nearly parallel inputs")
+            for d, f in [(1e-12, "mean_shift"), (1e-14, "four_point"), (0.0, "G11")]
+        ),
+        (lambda: nearly_parallel("heaviside(h)+tanh(h)", 1e-12).kernel_shift, "leaves an error of"),
     ],
 )
 def test_bad_input(call, message):

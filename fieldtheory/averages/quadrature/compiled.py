@@ -16,10 +16,11 @@ import numpy as np
 import sympy as sp
 from mpmath import mp
 from scipy.special import erfc
+from sympy.codegen.cfunctions import log1p
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces, pieces_of
-from fieldtheory.averages.integrands.exponentials import factored, merged, with_masks
+from fieldtheory.averages.integrands.exponentials import factored, merged
 from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
 from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
 from fieldtheory.averages.quadrature.panelled_functions import Function
@@ -45,7 +46,9 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
             return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
     F = merged(F)
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
-    plain, (F, near_zero) = F, _without_cancelling(pieces(F, variables))
+    plain, at_zero = F, dict.fromkeys(variables, 0)
+    F = pieces(F, variables).replace(_is_log_of_product, sp.expand_log)
+    F, near_zero = _without_cancelling(_with_log1p(F, lambda total: total.subs(at_zero) == 1))
     F = without_overflow(F).replace(sp.Add, _tail_of_steps)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
@@ -179,6 +182,10 @@ def _nested(*pieces: sp.Tuple) -> sp.Expr:
     return value
 
 
+def _is_log_of_product(expr: sp.Expr) -> bool:
+    return isinstance(expr, sp.log) and not expr.is_number and not expr.args[0].is_Add
+
+
 def _is_long_power(expr: sp.Expr) -> bool:
     """Integer powers for which NumPy takes the logarithm, ten times slower than products."""
     return expr.is_Pow and expr.exp.is_Integer and not -1 <= expr.exp <= 2
@@ -194,15 +201,26 @@ def _by_products(base: Any, exponent: int) -> Any:
     return 1 / power if exponent < 0 else power
 
 
+def _with_log1p(F: sp.Expr, is_one: Callable[[sp.Expr], bool]) -> sp.Expr:
+    """F with log(1 + u) by a function that keeps its digits, of the sums 1 + u that are meant."""
+
+    def one(argument: sp.Expr) -> sp.Expr:
+        of_sum = argument.is_Add and is_one(argument)
+        return log1p(argument - 1) if of_sum else sp.log(argument)
+
+    return F.replace(sp.log, one)
+
+
 def _small_differences(F: sp.Expr) -> sp.Expr:
     """F with eᵘ − 1 and log(1 + u) by functions that keep their digits where u is small."""
     # It takes as long to load as this package.
-    from sympy.codegen.rewriting import expm1_opt, log1p_opt
+    from sympy.codegen.rewriting import expm1_opt
 
     subtracted = [
         form.replace(lambda e: e.is_Add, expm1_opt.replace_in_Add) for form in (F, factored(F))
     ]
-    return with_masks(min([F, *subtracted], key=expm1_opt.cost_function), log1p_opt)
+    F = min([F, *subtracted], key=expm1_opt.cost_function)
+    return _with_log1p(F, lambda total: total.as_coeff_Add()[0] == 1)
 
 
 def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:

@@ -42,10 +42,10 @@ def cross_gains(
     Where φ has a kink at zero they diverge as the variance vanishes, where it jumps for parallel
     inputs; this raises ValueError.
     """
-    averages = _cross_averages(network, K, kernel, pairs)
-    _require_no_divergence(network, K, averages)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
-    return _gains(weights, averages[0]), _gains(weights, averages[1])
+    first, second = (_gains(weights, each) for each in _cross_averages(network, K, kernel, pairs))
+    _require_no_divergence(network, K, (first, second))
+    return first, second
 
 
 def gains_of_fluctuations(
@@ -83,8 +83,9 @@ def gains_of_fluctuations(
             for of in zip(x[parallel], factors, strict=True)
         ]
         pair[1:][parallel] = weights[1:].reshape(len(x), -1)[layer, 0] * along
+    first, second = _gains(weights, first), _gains(weights, second)
     _require_no_divergence(network, K, (first, second))
-    return pair, _gains(weights, first), _gains(weights, second)
+    return pair, first, second
 
 
 def _cross_averages(
@@ -98,9 +99,9 @@ def _cross_averages(
 
 
 def _require_no_divergence(
-    network: LayeredNetwork, K: np.ndarray, averages: tuple[np.ndarray, np.ndarray]
+    network: LayeredNetwork, K: np.ndarray, gains: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    if np.isfinite(averages).all():
+    if np.isfinite(gains).all():
         return
     name = network.activation.name
     if (K[:-1] > 0).all():
@@ -169,5 +170,8 @@ def driven_response(
 
 
 def _gains(weights: np.ndarray, averages: np.ndarray) -> np.ndarray:
+    """Zero for averages that no layer adds, also where they diverge."""
     shape = np.broadcast_shapes(weights[1:].shape, averages.shape)
-    return np.concatenate([np.zeros((1, *shape[1:])), weights[1:] * averages])
+    gains = np.zeros((shape[0] + 1, *shape[1:]))
+    np.multiply(weights[1:], averages, out=gains[1:], where=weights[1:] > 0)
+    return gains

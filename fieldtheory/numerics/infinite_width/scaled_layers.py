@@ -86,8 +86,10 @@ class ScaledLayers:
         return np.where(self.kinds == 0, wider, 0.0)
 
     def gains_of(self, slopes: np.ndarray, narrowed: np.ndarray | float = 0.0) -> Scaled:
-        """γ_l² + a_l s of the layers 1, ..., L + 1, with s 2^(n/2) given."""
-        branch = product(scaled(self.layers.weights[1:]), scaled(slopes, -narrowed / 2))
+        """γ_l² + a_l s of the layers 1, ..., L + 1, with s 2^(n/2) given; a_l = 0 adds nothing."""
+        weights = self.layers.weights[1:]
+        seen = np.where(weights > 0, slopes, 0.0)
+        branch = product(scaled(weights), scaled(seen, -narrowed / 2))
         return total([scaled(self.layers.skips[1:]), branch])[0]
 
     def tangents(self, trained: Trained) -> Scaled:

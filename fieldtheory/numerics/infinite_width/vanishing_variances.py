@@ -12,8 +12,6 @@ from fieldtheory.numerics.infinite_width.layer_functions import network_function
 def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """Variances K^(l), zeros replaced by a small variance where φ jumps at zero.
 
-    A signal that layers add nothing to stays what it is, up to the skip connections.
-
     Parameters
     ----------
     network : LayeredNetwork
@@ -28,13 +26,7 @@ def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """
     if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
         return K
-    variances = np.array(K)
-    variances[0] = narrow_alone(variances[0])
-    for l in range(1, len(variances)):
-        gamma = network.skip_scales[l - 1] if l <= network.depth else 0.0
-        carried = np.where(variances[l] == 0, gamma**2 * variances[l - 1], variances[l])
-        variances[l] = narrow_alone(carried)
-    return variances
+    return narrow_alone(K)
 
 
 def limit_kernels(

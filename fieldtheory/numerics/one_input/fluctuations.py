@@ -219,8 +219,9 @@ def shift_by_closed_forms(
     """
     size, averages = network.depth + 1, network_functions(network)
     covariance = signal_covariance(network, K[:-1])
-    # Signals that vanish do not fluctuate, whatever the derivatives at zero.
-    alive = np.flatnonzero(K[:-1] > 0)
+    # Signals that vanish do not fluctuate, and those that no layer sees move nothing, whatever the
+    # derivatives of their averages: those of two that are one may diverge.
+    alive = np.flatnonzero((K[:-1] > 0) & (layers.weights[1:] > 0))
     one, other = np.tril_indices(len(alive), -1)
     later, earlier = alive[one], alive[other]
     slope = np.zeros((size, size))

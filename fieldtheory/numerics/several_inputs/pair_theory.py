@@ -328,8 +328,8 @@ def shift_of_covariances(
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
     sources = np.zeros((len(variances) + 1, len(a), len(others)))
-    # Kernels of layers that nothing was added to do not fluctuate.
-    used = np.abs(variances[0]).max(axis=(1, 2)) > 0
+    # Kernels of layers that nothing was added to do not fluctuate; some no layer sees.
+    used = (np.abs(variances[0]).max(axis=(1, 2)) > 0) & (a[1:] > 0)
     curvature = curvatures(signals, others, used)
     sources[:-1, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2
     by_neurons = np.stack([slopes.values, slopes.left_out])

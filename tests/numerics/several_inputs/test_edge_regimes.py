@@ -13,6 +13,7 @@ import pytest
 from scipy.special import erf
 
 import fieldtheory as ft
+from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
@@ -334,7 +335,7 @@ def test_the_limit_of_small_branches_is_approached_as_their_square(name, K0):
         assert shift(name, small, K0) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["tanh", "hard tanh", "relu"])
+@pytest.mark.parametrize("name", ["tanh", "hard tanh", "relu", slow("heaviside")])
 @pytest.mark.parametrize(
     "K0", [EQUAL + 0.5, np.array([[1e4, 1.0], [1.0, 1e-4]])], ids=["alike", "wide and narrow"]
 )
@@ -345,6 +346,37 @@ def test_layers_that_add_nothing_shift_nothing(name, K0, parameters):
     net = ft.ResidualNetwork(depth=3, activation=name, **parameters)
     assert (ft.solve(net, K0).mean_shift == 0).all()
     assert (ft.solve(net, K0[0, 0]).mean_shift == 0).all()
+
+
+# Jumps with unequal squares on both sides: averages over two signals that are one diverge.
+UNEQUAL = {"heaviside": -1.145052e-4, "sign(h)+1": -7.245544e-4, "where(h>0,h+1,0)": -6.389302e-5}
+
+
+@pytest.mark.parametrize("name", [*UNEQUAL, slow("elu")])
+@pytest.mark.parametrize(
+    ("rho", "first_skip"), [([0, 0.3], 1.0), ([0.3, 0, 0], 1.0), ([0, 0.3, 0, 0.4], 0.7)]
+)
+@pytest.mark.parametrize("K0", [0.5, 0.0, EQUAL, slow(np.diag([0.5, 0.0]))], ids=str)
+def test_layers_that_add_nothing_are_not_there(name, rho, first_skip, K0):
+    """Those of the network without them, and what is printed for it."""
+    net = ft.ResidualNetwork(
+        depth=len(rho),
+        activation=activation_from_text(name),
+        branch_scale=rho,
+        skip_scale=[first_skip, *np.ones(len(rho) - 1)],
+    )
+    kept = np.flatnonzero(rho)
+    fewer = net.replace(depth=len(kept), branch_scale=np.array(rho)[kept], skip_scale=1.0)
+    found, expected = ft.solve(net, K0), ft.solve(fewer, first_skip**2 * K0)
+    places = np.array([0, *(kept + 1), net.depth + 1])
+    # Series of several inputs end at orders of their own.
+    rtol = 1e-5 if np.ndim(K0) else 1e-9
+    np.testing.assert_allclose(found.mean_shift[places], expected.mean_shift, rtol, 1e-15)
+    np.testing.assert_allclose(found.G11[np.ix_(places, places)], expected.G11, rtol, 1e-15)
+    assert not np.isnan(found.log_response).any()
+    assert np.ndim(K0) or not ft.solve(net.replace(branch_scale=0.0), K0).mean_shift.any()
+    if name in UNEQUAL and rho == [0, 0.3] and np.ndim(K0) == 0 and K0:
+        assert found.mean_shift[-1] == pytest.approx(UNEQUAL[name], rel=1e-6)
 
 
 def test_memory_where_the_system_tells_no_free_one(monkeypatch):
