@@ -29,7 +29,8 @@ def score_behind(network: Any, before: float, behind: float) -> float:
     """
     C, shares = _branch_variances(network, before)
     n = network.width - getattr(network, "centred", False)
-    noncentral = network.width * float(network.skip_scales[0]) ** 2 * before / C
+    skip = float(np.ravel(network.parameters["skip_scale"])[0])
+    noncentral = network.width * skip**2 * before / C
     total, double = n + noncentral, n + 2 * noncentral
     root = 1 - 2 * total * (n + 3 * noncentral) / (3 * double**2)
     q, m = double / total**2, (root - 1) * (1 - 3 * root)

@@ -213,8 +213,8 @@ LIMITS = [
     ),
     (
         {"1.weight": 48**-0.5 / 3**0.5, "*.bias": None},
-        " Only between layers: *.bias, 2.weight, 3.weight, 4.weight. Not tested: 0.weight.",
-        [None, "intent", "layers"],
+        " Only between layers: 2.weight, 3.weight, 4.weight. Not tested: 0.weight, *.bias.",
+        [None, "intent", None],
     ),
     (
         {"0.weight": ("normal", 1.0), "1.*": None, "*": ("uniform", 144**-0.5)},
