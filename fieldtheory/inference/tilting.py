@@ -301,7 +301,7 @@ def tilted_posterior(
         # A bar ends with its moves.
         next(moves, None)
         runs = [run for run, _ in pairs]
-        _check([balance for _, balance in pairs], network.activation.name, case)
+        _check(pairs, network.activation.name, case)
     if readout_scale is not None:
         factor = _LIMIT**0.5 / readout_scale
         runs = [run._replace(mean=run.mean / factor, variance=0 * run.variance) for run in runs]
@@ -345,32 +345,43 @@ def _sampled(
     ]
 
 
-def _check(runs: list[Balance], activation: str, case: str) -> None:
+def _check(runs: list[tuple[Tilted, Balance]], activation: str, case: str) -> None:
     """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
-    # Standard errors beyond which drift and excess are sure; the relative drift that is reported.
-    sure, relative = 5.0, 0.02
+    # Standard errors beyond which drift, residual and excess are sure; the drift that is reported,
+    # and the residual beyond which there is no saddle point, of the sizes of kernels.
+    sure, relative, astray = 5.0, 0.02, 0.05
     # Excess of the force that is reported, and beyond which there is no saddle point. It is below
     # 0.12 for labels of the size of the outputs; for labels that are ten times as large kernels of
     # φ that grows as h oscillate by their own size.
     unbalanced, lost = 0.25, 0.5
-    halves, spread, force, pull = (np.array(each) for each in zip(*runs, strict=True))
+    drifts, residuals, spread, force, pull = (
+        np.array(each) for each in zip(*(balance for _, balance in runs), strict=True)
+    )
     shares = np.full(len(runs), 1 / len(runs))
     # Of every run, since forces that paths do not follow have no mean to speak of.
     size = np.maximum(pull, np.maximum(abs(force), abs(spread)))
     excess, error = mean_and_error((force - spread) / size, shares)
     excess *= excess > sure * error
-    drift, error = mean_and_error(halves[:, 1] - halves[:, 0], shares)
-    drift *= abs(drift) > max(sure * error, relative * halves.mean())
+    sizes = np.mean([np.diagonal(run.residual_kernels, 0, 1, 2) for run, _ in runs], axis=0)
+    sizes = np.sqrt(sizes[:, :, None] * sizes[:, None])
+    sizes[sizes == 0.0] = 1.0
+
+    def largest(values: np.ndarray) -> float:
+        mean, error = mean_and_error(values / sizes, shares)
+        return float(np.max(np.where(abs(mean) > sure * error, abs(mean), 0.0)))
+
+    drift = largest(drifts)
+    residual = largest(residuals) if np.isfinite(residuals).all() else np.inf
     advice = "scale the labels down, or use more noise or a wider network"
-    if excess > lost:
+    if excess > lost or residual > astray:
         raise ArithmeticError(
             f"no saddle point was reached {case}: the tilt grows faster than paths of "
-            f"{activation} follow; {advice}"
+            f"{activation} follow, kernels of fresh paths differ by {residual:.1%}; {advice}"
         )
-    if drift or excess > unbalanced:
+    if drift > relative or excess > unbalanced:
         warnings.warn(
             f"the sampled kernels are not at rest {case}: they drift by "
-            f"{drift / halves.mean():.1%}, and the force on paths is off by {excess:.0%}; {advice}",
+            f"{drift:.1%}, and the force on paths is off by {excess:.0%}; {advice}",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
