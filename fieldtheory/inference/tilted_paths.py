@@ -27,7 +27,8 @@ from fieldtheory.inference.linear_posterior import Tilted
 class Pace(NamedTuple):
     """Moves of every path, those before averages are taken, and those in which labels grow to Y.
 
-    ``of_kernels`` and ``of_tilts`` are the parts of the way that they go after a move.
+    ``of_kernels`` and ``of_tilts`` are the parts of the way that they go after a move. ``newton``:
+    u follows the paths, not the mean kernel.
     """
 
     moves: int
@@ -35,15 +36,20 @@ class Pace(NamedTuple):
     growing: int
     of_kernels: float
     of_tilts: float
+    newton: bool
 
 
-STANDARD = Pace(400, 150, 1, of_kernels=0.05, of_tilts=0.2)
+# Labels are of the size of outputs: the mean kernel says what u is while paths of φ that grows as h
+# have tails that no slope describes.
+STANDARD = Pace(400, 150, 1, of_kernels=0.05, of_tilts=0.2, newton=False)
 # Kernels move by their own size: slowly, and from the lazy limit on, they stay on its branch.
-MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5)
+MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5, newton=True)
 
 
-# Parts of the way to a covariance of paths, and to the u that belongs to them, of a move.
-_LEARNED, _PART = 0.05, 0.1
+# Of r and r_b, of which a move makes one.
+_SWEEPS = 64
+# Parts of the way to a slope of paths and u of them that a move goes, and while averages are taken.
+_LEARNED, _KEPT = 0.05, 0.02
 # Largest standard deviation over paths of what u changes in W, in a move.
 _CHANGE = 0.5
 # Fresh paths: most steps in which the tilt grows, the share of paths that keep a weight in one, what
@@ -77,8 +83,7 @@ class Neuron(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the outputs, (Q, d), at the kernel C^(L+1)."""
         P, d = self.Y.shape
-        # Moves make a sweep each, these are the end.
-        for _ in range(64):
+        for _ in range(_SWEEPS):
             rates, inverse = self.output(C, rates, u)
         mean_kernel, kernel = (rate * (C - self.c[-1]) + self.c[-1] for rate in rates)
         explained = np.einsum("ai,ij,aj->a", kernel[:, :P], inverse, kernel[:, :P])
@@ -238,7 +243,8 @@ class Labels:
             slope = np.kron(own, np.eye(d)) + covariance
             self.slope += _LEARNED * (slope - self.slope)
         missing = Y - constant @ self.u - scale * mean.reshape(P, d)
-        step = _PART * np.linalg.solve(self.slope, missing.ravel())
+        part = _LEARNED if learn else _KEPT
+        step = part * np.linalg.solve(self.slope, missing.ravel())
         first = scale / neuron.width * (step @ along)
         step = step.reshape(P, d)
         second = scale / neuron.width / 2 * sum(((step.T @ f) ** 2).sum(axis=0) for f in features)
@@ -276,10 +282,14 @@ def sampled(
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         rates, inverse = neuron.output(C[-1], rates, labels.u)
         grown = min(1.0, (step + 1) / pace.growing) * neuron.Y
-        h = neuron.paths(x[:, :P], [root[:P, :P] for root in roots])[-1]
-        labels.follow(h, rates[0], grown, step < pace.left_out)
-        u = labels.u
-        tilts[-1] = (u @ u.T - d * inverse) / (2 * width)
+        if pace.newton:
+            h = neuron.paths(x[:, :P], [root[:P, :P] for root in roots])[-1]
+            labels.follow(h, rates[0], grown, step < pace.left_out)
+        else:
+            mean = rates[0] * (C[-1, :P, :P] - neuron.c[-1]) + neuron.c[-1]
+            labels.u = np.linalg.solve(neuron.noise * np.eye(P) + mean, grown)
+        u, part = labels.u, 1.0 if pace.newton else pace.of_tilts
+        tilts[-1] += part * ((u @ u.T - d * inverse) / (2 * width) - tilts[-1])
         used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         x = neuron.next_paths(x, roots, inverses, used, rng)
         kernels, conjugates = neuron.averages(x, roots, inverses, used)
@@ -300,6 +310,12 @@ def sampled(
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
     halves[:, 0] = C[0]
     C = halves.mean(axis=0)
+    if not pace.newton:
+        # Of the mean kernel, which has less noise than the mean.
+        for _ in range(_SWEEPS):
+            constant = neuron.noise * np.eye(P) + neuron.c[-1]
+            mean_u = np.linalg.solve(constant + rates[0] * (C[-1, :P, :P] - neuron.c[-1]), neuron.Y)
+            rates, _ = neuron.output(C[-1], rates, mean_u)
     mean, variance = neuron.predicted(C[-1], rates, mean_u)
     roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
     used = np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]])

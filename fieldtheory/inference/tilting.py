@@ -368,16 +368,18 @@ def _check(runs: list[tuple[Tilted, Balance]], activation: str, case: str) -> No
 
     def largest(values: np.ndarray) -> float:
         mean, error = mean_and_error(values / sizes, shares)
+        # Of a few runs some of many entries have small errors by chance.
+        error = np.maximum(error, np.sqrt(np.mean(error**2, axis=(1, 2), keepdims=True)))
         return float(np.max(np.where(abs(mean) > sure * error, abs(mean), 0.0)))
 
     drift = largest(drifts)
     residual = largest(residuals) if np.isfinite(residuals).all() else np.inf
     advice = "scale the labels down, or use more noise or a wider network"
     if excess > lost or residual > astray:
-        raise ArithmeticError(
-            f"no saddle point was reached {case}: the tilt grows faster than paths of "
-            f"{activation} follow, kernels of fresh paths differ by {residual:.1%}; {advice}"
-        )
+        reason = f"the tilt grows faster than paths of {activation} follow"
+        if residual > astray:
+            reason = f"the tilt is not that of fresh paths of {activation}: off by {residual:.1%}"
+        raise ArithmeticError(f"no saddle point was reached {case}: {reason}; {advice}")
     if drift > relative or excess > unbalanced:
         warnings.warn(
             f"the sampled kernels are not at rest {case}: they drift by "
