@@ -220,7 +220,8 @@ def tilted_posterior(
         If an argument is not allowed.
     ArithmeticError
         If there is no saddle point, or it is not reached: labels that are large beside the outputs
-        of the prior, with φ that grows as h.
+        of the prior, with φ that grows as h or without ``readout_scale``. Fresh paths, which follow
+        the tilt from the prior on, decide.
 
     Warns
     -----
@@ -245,8 +246,9 @@ def tilted_posterior(
     50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
     part of order 1/samples. Kernels are averages of products over paths, so that they are positive
     semidefinite at every step; that the paths have the tilted law is checked by an identity,
-    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩. φ that is bounded has saddle points for labels of any size; with φ
-    that grows as h, labels some ten times as large as the outputs of the prior are refused.
+    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩, and by kernels of fresh paths. φ that is bounded has saddle points for
+    labels of any size, which ``readout_scale`` reaches; with φ that grows as h, labels some ten
+    times as large as the outputs of the prior are refused.
 
     Examples
     --------

@@ -269,8 +269,9 @@ def test_two_labels_of_any_size_have_the_saddle_point_on_a_grid(name, first, sec
     exact, residual = labelled_pair.kernel(PHI.get(name, np.tanh), K0, Y, 0.1, 1.0, 1.25)
     assert residual < 1e-9
     net = ft.ResidualNetwork(
-        depth=1, activation=name, branch_scale=0.0, readout_weight_variance=1.25, width=100
-    )
+        depth=1, activation=name, branch_scale=0.0, bias_variance=0.0, width=100,
+        readout_weight_variance=1.25, readout_bias_variance=0.0,
+    )  # fmt: skip
     found = ft.tilted_posterior(net, K0, Y, 0.1, readout_scale=1.0, samples=10 * FEW)
     C, errors = found.residual_kernels[-1], found.residual_kernels_error[-1]
     # Noise of the sampled tilts has a part of order 1/samples.
@@ -298,7 +299,9 @@ def test_paths_have_the_tilted_law_or_an_error_names_the_labels(
     """⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩ by integration by parts; kernels positive semidefinite."""
     balances, check = [], tilting._check
     monkeypatch.setattr(
-        tilting, "_check", lambda runs, *rest: (balances.extend(b for _, b in runs), check(runs, *rest))
+        tilting,
+        "_check",
+        lambda runs, *rest: (balances.extend(b for _, b in runs), check(runs, *rest)),
     )
     monkeypatch.setattr(tilting, "RUNS", 4 if said else 2)
     K0, Y = task(6, test=1, outputs=outputs)
