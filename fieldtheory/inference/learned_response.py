@@ -8,6 +8,7 @@ Inputs that are moved after training leave U as it is, and
 see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs stay where they are: their
 entries are those of two further inputs at their places. The shift of the prior by 1/N moves χ with
 labels or without; it is left out, as in `Solution.response`. F25 section III.4 leaves this open.
+Linear networks respond as before to this order, and not beyond it.
 """
 
 from __future__ import annotations

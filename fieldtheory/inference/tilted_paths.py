@@ -16,6 +16,7 @@ point. The other way round they oscillate, or run away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ from fieldtheory.inference.linear_posterior import Tilted
 class Pace(NamedTuple):
     """Moves of every path, those before averages are taken, and those in which labels grow to Y.
 
-    ``of_kernels`` and ``of_tilts`` are the parts of the way that they go after a move.
+    ``of_kernels`` and ``of_tilts`` are the parts of the way that they go after a move. ``newton``:
+    u follows the paths, not the mean kernel.
     """
 
     moves: int
@@ -34,11 +36,25 @@ class Pace(NamedTuple):
     growing: int
     of_kernels: float
     of_tilts: float
+    newton: bool
 
 
-STANDARD = Pace(400, 150, 1, of_kernels=0.05, of_tilts=0.2)
+# Labels are of the size of outputs: the mean kernel says what u is while paths of φ that grows as h
+# have tails that no slope describes.
+STANDARD = Pace(400, 150, 1, of_kernels=0.05, of_tilts=0.2, newton=False)
 # Kernels move by their own size: slowly, and from the lazy limit on, they stay on its branch.
-MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5)
+MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5, newton=True)
+
+
+# Of r and r_b, of which a move makes one.
+_SWEEPS = 64
+# Parts of the way to a slope of paths and u of them that a move goes, and while averages are taken.
+_LEARNED, _KEPT = 0.05, 0.02
+# Largest standard deviation over paths of what u changes in W, in a move.
+_CHANGE = 0.5
+# Fresh paths: most steps in which the tilt grows, the share of paths that keep a weight in one, what
+# is tried after a step that is too long; a part of all moves settles them, as many are averaged.
+_STEPS, _EFFECTIVE, _SHORTER, _FRESH = 400, 0.5, 0.8, 10
 
 
 class Neuron(NamedTuple):
@@ -53,24 +69,22 @@ class Neuron(NamedTuple):
     noise: float
     width: float
 
-    def output(self, C: np.ndarray, rates: np.ndarray, sweeps: int = 2) -> tuple[np.ndarray, ...]:
-        """r and r_b at the kernel C^(L+1), by sweeps from ``rates`` on, A⁻¹ and u."""
+    def output(self, C: np.ndarray, rates: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, ...]:
+        """r and r_b at the kernel C^(L+1) and the mean u of A⁻¹Y, by a sweep from ``rates`` on."""
         P, d = self.Y.shape
         feature = C[:P, :P] - self.c[-1]
-        constant = self.noise * np.eye(P) + self.c[-1]
-        r, bulk = rates
-        for _ in range(sweeps):
-            u = np.linalg.solve(constant + r * feature, self.Y)
-            inverse = np.linalg.inv(constant + bulk * feature)
-            r = 1 / (1 + np.sum(feature * inverse) / self.width)
-            bulk = r * (1 + r * np.sum(u * (feature @ u)) / d / self.width)
-        return np.array([r, bulk]), inverse, u
+        inverse = np.linalg.inv(self.noise * np.eye(P) + self.c[-1] + rates[1] * feature)
+        r = 1 / (1 + np.sum(feature * inverse) / self.width)
+        bulk = r * (1 + r * np.sum(u * (feature @ u)) / d / self.width)
+        return np.array([r, bulk]), inverse
 
-    def predicted(self, C: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(
+        self, C: np.ndarray, rates: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the outputs, (Q, d), at the kernel C^(L+1)."""
         P, d = self.Y.shape
-        # Sweeps of a move start from those of the last one, these are the end.
-        rates, inverse, u = self.output(C, rates, 64)
+        for _ in range(_SWEEPS):
+            rates, inverse = self.output(C, rates, u)
         mean_kernel, kernel = (rate * (C - self.c[-1]) + self.c[-1] for rate in rates)
         explained = np.einsum("ai,ij,aj->a", kernel[:, :P], inverse, kernel[:, :P])
         variance = np.maximum(np.diagonal(kernel) - explained, 0.0)
@@ -92,26 +106,39 @@ class Neuron(NamedTuple):
         return total
 
     def next_paths(
-        self, x: np.ndarray, roots: Sequence[np.ndarray], tilts: np.ndarray, rng: Any
+        self,
+        x: np.ndarray,
+        roots: Sequence[np.ndarray],
+        inverses: Sequence[np.ndarray],
+        tilts: np.ndarray,
+        rng: Any,
     ) -> np.ndarray:
-        """One move of every path by elliptical slice sampling."""
-        other, P = rng.standard_normal(x.shape), tilts.shape[-1]
+        """One move of every path by elliptical slice sampling, every other one of some inputs."""
+        other, fixed, P = rng.standard_normal(x.shape), np.zeros_like(x), tilts.shape[-1]
+        if P > 1 and rng.integers(2):
+            some = rng.permutation(P)[: rng.integers(1, P)]
+            # Given those that stay: where the tilt holds an input, moves of all are short.
+            span = np.linalg.qr(np.swapaxes(inverses, 1, 2)[..., some])[0]
+            inner = span @ span.swapaxes(1, 2)
+            fixed[:, :P] = x[:, :P] - inner @ x[:, :P]
+            other[:, :P] = inner @ other[:, :P]
+        moved = x - fixed
         # Paths are linear in ξ, and those of the first inputs need their ξ alone.
         own = [root[:P, :P] for root in roots]
-        here, there = (self.paths(each[:, :P], own) for each in (x, other))
+        rest, here, there = (self.paths(each[:, :P], own) for each in (fixed, moved, other))
         left: Any = np.arange(x.shape[-1])
-        level = self.exponent(here, tilts) + np.log(rng.random(len(left)))
+        level = self.exponent(rest + here, tilts) + np.log(rng.random(len(left)))
         angle: Any = rng.uniform(0, 2 * np.pi, len(left))
         low, high, final = angle - 2 * np.pi, angle, np.empty_like(angle)
         while len(left):
-            tried = here * np.cos(angle) + there * np.sin(angle)
+            tried = rest + here * np.cos(angle) + there * np.sin(angle)
             above = self.exponent(tried, tilts) >= level
             final[left[above]] = angle[above]
             left, angle, low, high, level = (v[~above] for v in (left, angle, low, high, level))
-            here, there = here[..., ~above], there[..., ~above]
+            rest, here, there = (v[..., ~above] for v in (rest, here, there))
             low, high = np.where(angle < 0, angle, low), np.where(angle < 0, high, angle)
             angle = rng.uniform(low, high)
-        return np.asarray(x * np.cos(final) + other * np.sin(final))
+        return np.asarray(fixed + moved * np.cos(final) + other * np.sin(final))
 
     def averages(
         self, x: np.ndarray, roots: Sequence[Any], inverses: Sequence[Any], tilts: np.ndarray
@@ -133,14 +160,48 @@ class Neuron(NamedTuple):
             conjugates[l] = (conjugate + conjugate.T) / 4
         return kernels, conjugates
 
+    def fresh_paths(
+        self,
+        chains: int,
+        roots: Sequence[np.ndarray],
+        inverses: Sequence[np.ndarray],
+        tilts: np.ndarray,
+        rng: Any,
+    ) -> np.ndarray | None:
+        """Paths ξ that start at the prior and follow the tilt as it grows; None if they do not.
+
+        Where the tilt grows, paths are chosen again by their weights, so that parts of the law that
+        no path goes between have their shares.
+        """
+        x = rng.standard_normal((len(roots), len(roots[0]), chains))
+        grown, P = 0.0, tilts.shape[-1]
+        own = [root[:P, :P] for root in roots]
+        for _ in range(_STEPS):
+            exponent = self.exponent(self.paths(x[:, :P], own), tilts)
+            exponent -= exponent.max()
+            part = 1.0 - grown
+            while part and np.sum(weights := np.exp(part * exponent)) ** 2 < (
+                _EFFECTIVE * chains * np.sum(weights**2)
+            ):
+                part *= _SHORTER
+            grown += part
+            places = (rng.random() + np.arange(chains)) / chains
+            x = x[..., np.searchsorted(np.cumsum(weights) / np.sum(weights), places)]
+            x = self.next_paths(x, roots, inverses, grown * tilts, rng)
+            if grown == 1.0:
+                return x
+        return None
+
 
 class Balance(NamedTuple):
     """Quantities that say whether paths and kernels of one run have come to rest.
 
     Parameters
     ----------
-    halves : ndarray, shape (2,)
-        uᵀC^(L+1)u in both halves of what is averaged.
+    drift : ndarray, shape (L+2, Q, Q)
+        Kernels in the second half of what is averaged, less those in the first.
+    residual : ndarray, shape (L+2, Q, Q)
+        Kernels a_l⟨φφᵀ⟩ + c_l of fresh paths in the mean tilt, less the mean kernels.
     spread, force : float
         ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
         integration by parts. Paths that cannot follow a tilt that grows faster have more force.
@@ -148,10 +209,49 @@ class Balance(NamedTuple):
         r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
     """
 
-    halves: np.ndarray
+    drift: np.ndarray
+    residual: np.ndarray
     spread: float
     force: float
     pull: float
+
+
+@dataclass
+class Labels:
+    """u (P, d), which follows the paths by Newton's method: (κ + c + rΣ)u = Y, Σ of the paths.
+
+    ``slope`` is the derivative of the left side, (Pd, Pd): Σu changes by a covariance of the paths.
+    """
+
+    neuron: Neuron
+    u: np.ndarray
+    slope: np.ndarray
+
+    def follow(self, h: np.ndarray, r: float, Y: np.ndarray, learn: bool) -> None:
+        """Move u towards the u of the paths h^(L), (P, n); with a slope that is learned from them.
+
+        What is fixed while averages are taken has no covariance with what is missing.
+        """
+        neuron, (P, d), count = self.neuron, self.u.shape, h.shape[-1]
+        features, scale = neuron.psi(h), r * neuron.a[-1]
+        along = sum(f[:, None] * (self.u.T @ f) for f in features).reshape(P * d, count)
+        mean = along.mean(axis=1, keepdims=True)
+        constant = neuron.noise * np.eye(P) + neuron.c[-1]
+        if learn:
+            own = constant + scale / count * sum(f @ f.T for f in features)
+            covariance = scale**2 / neuron.width / count * (along - mean) @ (along - mean).T
+            slope = np.kron(own, np.eye(d)) + covariance
+            self.slope += _LEARNED * (slope - self.slope)
+        missing = Y - constant @ self.u - scale * mean.reshape(P, d)
+        part = _LEARNED if learn else _KEPT
+        step = part * np.linalg.solve(self.slope, missing.ravel())
+        first = scale / neuron.width * (step @ along)
+        step = step.reshape(P, d)
+        second = scale / neuron.width / 2 * sum(((step.T @ f) ** 2).sum(axis=0) for f in features)
+        size = 1.0
+        while np.std(size * first + size**2 * second) > _CHANGE:
+            size /= 2
+        self.u = self.u + size * step
 
 
 def sampled(
@@ -169,39 +269,67 @@ def sampled(
     means of those of paths. ``watch`` is called with every move, its paths ξ, roots and kernels.
     """
     rng = np.random.default_rng(seed)
-    P, last = len(neuron.Y), len(start) - 1
+    (P, d), last, width = neuron.Y.shape, len(start) - 1, neuron.width
     C, tilts = start.copy(), np.zeros((len(start), P, P))
     x = rng.standard_normal((last, len(C[0]), chains))
-    rates = np.ones(2)
+    slope = np.kron(neuron.noise * np.eye(P) + C[-1, :P, :P], np.eye(d))
+    rates, labels = np.ones(2), Labels(neuron, np.zeros((P, d)), slope)
     first = _roots(C[0], P)
-    sums, halves = [np.zeros_like(C), np.zeros_like(tilts)], np.zeros(2)
+    halves, mean_tilts, mean_u, mean_r = np.zeros((2, *C.shape)), 0 * tilts, 0 * labels.u, 0.0
     spread = force = pull = 0.0
-    kept, width = pace.moves - pace.left_out, neuron.width
+    kept = pace.moves - pace.left_out
     for step, _ in zip(range(pace.moves), moves, strict=False):
-        grown = neuron._replace(Y=min(1.0, (step + 1) / pace.growing) * neuron.Y)
-        rates, inverse, u = grown.output(C[-1], rates)
-        tilts[-1] += pace.of_tilts * ((u @ u.T - u.shape[1] * inverse) / (2 * width) - tilts[-1])
-        used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
         roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
-        x = neuron.next_paths(x, roots, used, rng)
+        rates, inverse = neuron.output(C[-1], rates, labels.u)
+        grown = min(1.0, (step + 1) / pace.growing) * neuron.Y
+        if pace.newton:
+            h = neuron.paths(x[:, :P], [root[:P, :P] for root in roots])[-1]
+            labels.follow(h, rates[0], grown, step < pace.left_out)
+        else:
+            mean = rates[0] * (C[-1, :P, :P] - neuron.c[-1]) + neuron.c[-1]
+            labels.u = np.linalg.solve(neuron.noise * np.eye(P) + mean, grown)
+        u, part = labels.u, 1.0 if pace.newton else pace.of_tilts
+        tilts[-1] += part * ((u @ u.T - d * inverse) / (2 * width) - tilts[-1])
+        used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
+        x = neuron.next_paths(x, roots, inverses, used, rng)
         kernels, conjugates = neuron.averages(x, roots, inverses, used)
         if watch:
             watch(step, x, roots, inverses, C)
         if step >= pace.left_out:
-            along = np.sum(u * (C[-1, :P, :P] @ u))
-            halves[2 * (step - pace.left_out) // kept] += 2 / kept * along
+            halves[2 * (step - pace.left_out) // kept, 1:] += 2 / kept * kernels
+            mean_tilts += tilts / kept
+            mean_u += u / kept
+            mean_r += rates[0] / kept
             spread += (np.sum(x**2) / chains - x[..., 0].size) / kept
             force += 2 / kept * np.sum(C[:-1, :P, :P] * conjugates)
-            pull += rates[0] * (along - neuron.c[-1] * np.sum(u.sum(axis=0) ** 2)) / width / kept
+            feature = kernels[-1, :P, :P] - neuron.c[-1]
+            pull += rates[0] * np.sum(u * (feature @ u)) / width / kept
         C[1:] += pace.of_kernels * (kernels - C[1:])
         tilts[:-1] += pace.of_tilts * (conjugates - tilts[:-1])
         if not np.isfinite(C).all():
             raise ArithmeticError("the kernels of the tilted measure exceed float64")
-        if step >= pace.left_out:
-            sums[0] += C / kept
-            sums[1] += tilts / kept
-    mean, variance = neuron.predicted(sums[0][-1], rates)
-    return Tilted(sums[0], sums[1], mean, variance), Balance(halves, spread, force, pull)
+    halves[:, 0] = C[0]
+    C = halves.mean(axis=0)
+    if not pace.newton:
+        # Of the mean kernel, which has less noise than the mean.
+        for _ in range(_SWEEPS):
+            constant = neuron.noise * np.eye(P) + neuron.c[-1]
+            mean_u = np.linalg.solve(constant + rates[0] * (C[-1, :P, :P] - neuron.c[-1]), neuron.Y)
+            rates, _ = neuron.output(C[-1], rates, mean_u)
+    mean, variance = neuron.predicted(C[-1], rates, mean_u)
+    roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
+    used = np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]])
+    found = neuron.fresh_paths(chains, roots, inverses, used, rng)
+    residual = np.full_like(C, np.inf)
+    if found is not None:
+        residual, count = np.zeros_like(C), pace.moves // _FRESH
+        for step in range(2 * count):
+            found = neuron.next_paths(found, roots, inverses, used, rng)
+            if step >= count:
+                kernels, _ = neuron.averages(found, roots, inverses, used)
+                residual[1:] += (kernels - C[1:]) / count
+    balance = Balance(halves[1] - halves[0], residual, spread, force, pull)
+    return Tilted(C, mean_tilts, mean, variance), balance
 
 
 def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:

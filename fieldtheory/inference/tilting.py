@@ -220,7 +220,8 @@ def tilted_posterior(
         If an argument is not allowed.
     ArithmeticError
         If there is no saddle point, or it is not reached: labels that are large beside the outputs
-        of the prior, with φ that grows as h.
+        of the prior, with φ that grows as h or without ``readout_scale``. Fresh paths, which follow
+        the tilt from the prior on, decide.
 
     Warns
     -----
@@ -245,8 +246,9 @@ def tilted_posterior(
     50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
     part of order 1/samples. Kernels are averages of products over paths, so that they are positive
     semidefinite at every step; that the paths have the tilted law is checked by an identity,
-    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩. φ that is bounded has saddle points for labels of any size; with φ
-    that grows as h, labels some ten times as large as the outputs of the prior are refused.
+    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩, and by kernels of fresh paths. φ that is bounded has saddle points for
+    labels of any size, which ``readout_scale`` reaches; with φ that grows as h, labels some ten
+    times as large as the outputs of the prior are refused.
 
     Examples
     --------
@@ -301,7 +303,7 @@ def tilted_posterior(
         # A bar ends with its moves.
         next(moves, None)
         runs = [run for run, _ in pairs]
-        _check([balance for _, balance in pairs], network.activation.name, case)
+        _check(pairs, network.activation.name, case)
     if readout_scale is not None:
         factor = _LIMIT**0.5 / readout_scale
         runs = [run._replace(mean=run.mean / factor, variance=0 * run.variance) for run in runs]
@@ -345,32 +347,45 @@ def _sampled(
     ]
 
 
-def _check(runs: list[Balance], activation: str, case: str) -> None:
+def _check(runs: list[tuple[Tilted, Balance]], activation: str, case: str) -> None:
     """ArithmeticError if the paths have not the tilted law; a warning if kernels still drift."""
-    # Standard errors beyond which drift and excess are sure; the relative drift that is reported.
-    sure, relative = 5.0, 0.02
+    # Standard errors beyond which drift, residual and excess are sure; the drift that is reported,
+    # and the residual beyond which there is no saddle point, of the sizes of kernels.
+    sure, relative, astray = 5.0, 0.02, 0.05
     # Excess of the force that is reported, and beyond which there is no saddle point. It is below
     # 0.12 for labels of the size of the outputs; for labels that are ten times as large kernels of
     # φ that grows as h oscillate by their own size.
     unbalanced, lost = 0.25, 0.5
-    halves, spread, force, pull = (np.array(each) for each in zip(*runs, strict=True))
+    drifts, residuals, spread, force, pull = (
+        np.array(each) for each in zip(*(balance for _, balance in runs), strict=True)
+    )
     shares = np.full(len(runs), 1 / len(runs))
     # Of every run, since forces that paths do not follow have no mean to speak of.
     size = np.maximum(pull, np.maximum(abs(force), abs(spread)))
     excess, error = mean_and_error((force - spread) / size, shares)
     excess *= excess > sure * error
-    drift, error = mean_and_error(halves[:, 1] - halves[:, 0], shares)
-    drift *= abs(drift) > max(sure * error, relative * halves.mean())
+    sizes = np.mean([np.diagonal(run.residual_kernels, 0, 1, 2) for run, _ in runs], axis=0)
+    sizes = np.sqrt(sizes[:, :, None] * sizes[:, None])
+    sizes[sizes == 0.0] = 1.0
+
+    def largest(values: np.ndarray) -> float:
+        mean, error = mean_and_error(values / sizes, shares)
+        # Of a few runs some of many entries have small errors by chance.
+        error = np.maximum(error, np.sqrt(np.mean(error**2, axis=(1, 2), keepdims=True)))
+        return float(np.max(np.where(abs(mean) > sure * error, abs(mean), 0.0)))
+
+    drift = largest(drifts)
+    residual = largest(residuals) if np.isfinite(residuals).all() else np.inf
     advice = "scale the labels down, or use more noise or a wider network"
-    if excess > lost:
-        raise ArithmeticError(
-            f"no saddle point was reached {case}: the tilt grows faster than paths of "
-            f"{activation} follow; {advice}"
-        )
-    if drift or excess > unbalanced:
+    if excess > lost or residual > astray:
+        reason = f"the tilt grows faster than paths of {activation} follow"
+        if residual > astray:
+            reason = f"the tilt is not that of fresh paths of {activation}: off by {residual:.1%}"
+        raise ArithmeticError(f"no saddle point was reached {case}: {reason}; {advice}")
+    if drift > relative or excess > unbalanced:
         warnings.warn(
             f"the sampled kernels are not at rest {case}: they drift by "
-            f"{drift / halves.mean():.1%}, and the force on paths is off by {excess:.0%}; {advice}",
+            f"{drift:.1%}, and the force on paths is off by {excess:.0%}; {advice}",
             ValidityWarning,
             stacklevel=validation.level_of_user(),
         )
