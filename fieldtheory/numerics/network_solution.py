@@ -14,6 +14,7 @@ from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
+from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width import scaled_theory
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
@@ -68,6 +69,10 @@ class Solution(WithTangents):
     mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
     mean_shift_error       (L+2, P, P)                       its error, several inputs
     kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
+    response_shift         (L+1,) or (L+1, P, P)             ∂/∂K^(0) of kernel_shift
+    response_shift_error   (L+1, P, P)                       its error, several inputs
+    output_response_shift  () or (P, P)                      the same of the output
+    residual_response_shift  (L+1,) or (L+1, P, P)           ∂/∂K^(0) of mean_shift
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
     four_point_error       (L+1, p, p)                       its error, several inputs
     output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
@@ -251,6 +256,40 @@ class Solution(WithTangents):
     def kernel_shift(self) -> np.ndarray:
         """⟨K^(l)⟩ − K*^(l) to order 1/N, by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
         return accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+
+    @field
+    def residual_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of C^(l): what the order 1/N adds to η^(l)."""
+        return self.response_shifts[0][:-1]
+
+    @field
+    def response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of K^(l): what the order 1/N adds to χ^(l)."""
+        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[0])[:-1]
+
+    @field
+    def response_shift_error(self) -> np.ndarray:
+        """Errors of ``response_shift`` of several inputs, zero where the mean shift is exact."""
+        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[1])[:-1]
+
+    @field
+    def output_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of K^(L+1): what the order 1/N adds to χ^out."""
+        return self.response_shifts[0][-1]
+
+    @cached_property
+    def response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """∂ of the mean shift of all C^(l) by K^(0), and its error, both (L + 2, ...)."""
+        nu = input_width(self.network, self.convention)
+        eta = np.concatenate([self.residual_response, self.output_response[None]]) * nu
+        if self._has_matrix:
+            parts = self.shift_of_variances, eta
+            shift, error = shift_response.of_pairs(self.network, self.input_kernel, *parts)
+        else:
+            K0 = self.input_kernel[None]
+            shift = shift_response.of_one(self.network, K0, eta[:, None])[:, 0]
+            error = np.zeros_like(shift)
+        return shift / nu, error / nu
 
     @field
     def four_point(self) -> np.ndarray:
