@@ -13,8 +13,8 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, input_width
-from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics import shift_response
+from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width import scaled_theory
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
@@ -45,46 +45,46 @@ class Solution(WithTangents):
     With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
     ``skip_scale`` and K0:
 
-    =====================  ================================  =====================================
-    field                  shape                             meaning
-    =====================  ================================  =====================================
-    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
-    kernels                the same                          K^(l), last entry the output kernel
-    residual_response      (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
-    response               the same                          χ^(l) = ∂K^(l)/∂K^(0)
-    output_kernel          (...) or (..., P, P)              K^(L+1)
-    output_response        the same                          χ^out
-    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
-    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
-    log_kernels            (..., L+2) or (..., L+2, P, P)    ln|K^(l)|, whatever its size
-    log_response           (..., L+1) or (..., L+1, P, P)    ln|χ^(l)|, whatever its size
-    log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
-    tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
-    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
-    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
-    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
-    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
-    G11_error              (L+2, L+2, p, p)                  its error, several inputs
-    kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
-    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
-    mean_shift_error       (L+2, P, P)                       its error, several inputs
-    kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
-    response_shift         (L+1,) or (L+1, P, P)             ∂/∂K^(0) of kernel_shift
-    response_shift_error   (L+1, P, P)                       its error, several inputs
-    output_response_shift  () or (P, P)                      the same of the output
+    =======================  ==============================  =====================================
+    field                    shape                           meaning
+    =======================  ==============================  =====================================
+    residual_kernels         (..., L+2) or (..., L+2, P, P)  C*^(l), last entry the output kernel
+    kernels                  the same                        K^(l), last entry the output kernel
+    residual_response        (..., L+1) or (..., L+1, P, P)  η^(l) = ∂C^(l)/∂K^(0)
+    response                 the same                        χ^(l) = ∂K^(l)/∂K^(0)
+    output_kernel            (...) or (..., P, P)            K^(L+1)
+    output_response          the same                        χ^out
+    tangent_kernels          (..., L+2) or (..., L+2, P, P)  Θ^(l), last entry that of the output
+    output_tangent_kernel    (...) or (..., P, P)            Θ^(L+1)
+    log_kernels              (..., L+2) or (..., L+2, P, P)  ln|K^(l)|, whatever its size
+    log_response             (..., L+1) or (..., L+1, P, P)  ln|χ^(l)|, whatever its size
+    log_tangent_kernels      (..., L+2) or (..., L+2, P, P)  ln|Θ^(l)|, whatever its size
+    tangent_signs            (..., L+2) or (..., L+2, P, P)  the signs of Θ^(l): 1, 0 or −1
+    decorrelation            (..., L+2, P, P)                1 − K_αβ/√(K_αα K_ββ)
+    full_response            (..., L+1, P, P, 3)             ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                      (L+2, L+2) or (L+2, L+2, P, P)  response propagator, with its 1/N
+    G11                      (L+2, L+2) or (L+2, L+2, p, p)  Cov(C^(l), C^(m))
+    G11_error                (L+2, L+2, p, p)                its error, several inputs
+    kernel_variance          (L+1,) or (L+1, P, P)           Var K^(l)
+    mean_shift               (L+2,) or (L+2, P, P)           ⟨C^(l)⟩ − C*^(l) to order 1/N
+    mean_shift_error         (L+2, P, P)                     its error, several inputs
+    kernel_shift             the same                        ⟨K^(l)⟩ − K*^(l) to order 1/N
+    response_shift           (L+1,) or (L+1, P, P)           ∂/∂K^(0) of kernel_shift
+    response_shift_error     (L+1, P, P)                     its error, several inputs
+    output_response_shift    () or (P, P)                    the same of the output
     residual_response_shift  (L+1,) or (L+1, P, P)           ∂/∂K^(0) of mean_shift
-    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
-    four_point_error       (L+1, p, p)                       its error, several inputs
-    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
-    mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
-    kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
-    variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
-    third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
-    four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
-    order_ratio            (L+2,) or (L+2, P)                1/N² relative to 1/N, with ``order=2``
-    resummed_mean          (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
-    resummed_variance      (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
-    =====================  ================================  =====================================
+    four_point               (L+1,) or (L+1, p, p)           four-point vertex V^(l)
+    four_point_error         (L+1, p, p)                     its error, several inputs
+    output_kurtosis          () or (P,)                      3 Var C/⟨C⟩² of the output
+    mean_shift_2             (L+2,)                          1/N² of ⟨C^(l)⟩, with ``order=2``
+    kernel_shift_2           (L+2,)                          1/N² of ⟨K^(l)⟩, with ``order=2``
+    variance_2               (L+2,)                          1/N² of Var C^(l), with ``order=2``
+    third_cumulant           (L+2,)                          ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    four_point_2             (L+1,)                          1/N of V^(l), with ``order=2``
+    order_ratio              (L+2,) or (L+2, P)              1/N² relative to 1/N, with ``order=2``
+    resummed_mean            (L+2,)                          ⟨C^(l)⟩ from its logarithm, ``order=2``
+    resummed_variance        (L+2,)                          Var C^(l) from ln⟨C²⟩, with ``order=2``
+    =======================  ==============================  =====================================
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.

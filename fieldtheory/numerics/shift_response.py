@@ -90,9 +90,7 @@ def _weights(x: np.ndarray, powers: np.ndarray, slopes: np.ndarray) -> np.ndarra
     return weights
 
 
-def _derivative(
-    shift: Shift, stencil: Callable[[float], _Stencil], size: np.ndarray
-) -> np.ndarray:
+def _derivative(shift: Shift, stencil: Callable[[float], _Stencil], size: np.ndarray) -> np.ndarray:
     best, least = np.zeros((1, *size.shape)), np.full(size.shape[-1], np.inf)
     for distance in _DISTANCES:
         entries, six, four = stencil(distance)
