@@ -258,6 +258,21 @@ def test_responses_are_derivatives(activation, options):
         np.testing.assert_allclose(s.response[:, *entry], own[:-1], atol=1e-9)
         np.testing.assert_allclose(s.output_response[entry], own[-1], atol=1e-9)
     np.testing.assert_allclose(s.G12[:-1, 0] * net.width, s.residual_response, rtol=1e-12)
+    # The order 1/N, of two inputs alone.
+    s, step = ft.solve(net, K0[:2, :2]), 2e-3
+    for entry in ((0, 1), (1, 1)):
+        change = np.zeros((2, 2))
+        change[entry] = change[entry[::-1]] = step
+        moved = [ft.solve(net, s.input_kernel + x * change) for x in (1, -1, 2, -2)]
+        for name, expected in (
+            ("kernel_shift", [*s.response_shift, s.output_response_shift]),
+            ("mean_shift", [*s.residual_response_shift, s.output_response_shift]),
+        ):
+            up, down, more, less = (getattr(each, name)[:, *entry] for each in moved)
+            slope = (8 * (up - down) - (more - less)) / (12 * step)
+            np.testing.assert_allclose(
+                np.array(expected)[:, *entry], slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max()
+            )
 
 
 def test_fields_are_labelled_and_saved(tmp_path):
