@@ -94,6 +94,10 @@ class Solution(WithTangents):
     Jacot et al., arXiv:1806.07572), read-in and readout among them; see `tangent_kernels` for
     others. It needs ⟨φ'²⟩, which φ with jumps do not have.
 
+    ⟨K⟩ responds by ``response + response_shift``, to order 1/N. The shifts of responses are
+    differences of mean shifts, checked and right to about 1e-8 of themselves, or to what the errors
+    of mean shifts leave; in them parallel inputs move to one side. Variances must not be zero.
+
     Where inputs are identical, their covariances equal the variances to the last bit.
     ``G11``, ``mean_shift`` and ``four_point`` of several inputs are right to
     about 1e-9 of their natural sizes, C²/N, C/N and K²: shifts that are much smaller, as those of
