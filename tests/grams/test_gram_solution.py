@@ -336,3 +336,22 @@ def test_tangent_kernels_of_kinds_of_parameters():
     np.testing.assert_allclose(readout[-1], s.output_kernel, rtol=1e-12)
     with pytest.raises(ValueError, match="rates must be one of .*got 'inner'"):
         ft.tangent_kernels(net, K0, {"inner": 0.0})
+
+
+@pytest.mark.parametrize("options", [{"normalization": "layer"}, {"gated": True}])
+def test_narrow_networks_respond_with_the_order_one_over_n(options):
+    """Differences of simulations with common random numbers."""
+    net = ft.BlockNetwork(
+        depth=2, activation="gelu", branch_scale=0.9, width=32, epsilon=0.2, **options
+    )
+    K0, step = 0.6, 0.006
+    s, slopes = ft.solve(net, K0), []
+    for seed in range(10):
+        up, down = (ft.simulate(net, K0 + x, samples=400, seed=seed) for x in (step, -step))
+        slopes.append((up.kernel_mean - down.kernel_mean) / (2 * step))
+    mean, error = np.mean(slopes, axis=0), np.std(slopes, axis=0, ddof=1) / len(slopes) ** 0.5
+    apart = mean - np.append(s.response, s.output_response)
+    shift = np.append(s.response_shift, s.output_response_shift)
+    assert abs(apart[-1]) > 10 * error[-1]
+    # The rest is of order 1/N² at the output, which is known best.
+    assert (abs(apart - shift) < 4 * error + 0.2 * abs(shift)).all()
