@@ -53,7 +53,8 @@ def posterior(
     of wrong signs, or wrong classes, of the samples held out; how far the kernels of the last
     hidden layer and of the output moved, relative to their size; and the expansion ratio, which
     must be small for the order 1/N to hold. With --response also the response of the output kernel
-    to the input kernel, entry by entry, its mean over the samples held out.
+    to the input kernel, entry by entry, its mean over the samples held out, with what labels add;
+    what width N adds without labels is response_shift of solve.
 
     Examples:
 
@@ -68,6 +69,7 @@ def posterior(
     import numpy as np
 
     from fieldtheory.inference.network_posterior import posterior as network_posterior
+    from fieldtheory.numerics.solution import solve
 
     if not 0 <= test < 1:
         raise ValueError(f"test must be a share from 0 to below 1, got {test!r}")
@@ -83,10 +85,11 @@ def posterior(
     rows = _rows(result, targets[count:])
     if response:
         # Of the mean of entries at most the mean of their errors.
-        fields = result.output_response, result.output_response_shift, result.output_response_error
+        before = solve(problem.network, kernel).output_response
+        fields = before, result.output_response_shift, result.output_response_shift_error
         first = count if test else 0
-        after, shift, error = (each[first:, first:].mean() for each in fields)
-        rows.append(_row("response of the output", after - shift, after, error))
+        chi, shift, error = (each[first:, first:].mean() for each in fields)
+        rows.append(_row("response of the output", chi, chi + shift, error))
     if save is not None:
         result.save(save)
     title = f"{problem.words}, {count} of them with labels, φ = {problem.network.activation.name}"

@@ -13,6 +13,7 @@ from fieldtheory.figures.f25_tasks import INPUT_SCALE
 from fieldtheory.figures.parts import Numbers, in_turn, picture
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
+from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, tints
@@ -79,9 +80,10 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
 
 def _theory(net: ResidualNetwork, X: np.ndarray, samples: int, seed: int) -> tuple[float, ...]:
     """χ, N (χ_Y − χ)/χ and its standard error."""
-    result = posterior(net, input_kernel(X, net), _LABELS, _NOISE, samples=samples, seed=seed)
-    shift, error = result.output_response_shift[_ENTRY], result.output_response_error[_ENTRY]
-    before = result.output_response[_ENTRY] - shift
+    K0 = input_kernel(X, net)
+    result = posterior(net, K0, _LABELS, _NOISE, samples=samples, seed=seed)
+    shift, error = result.output_response_shift[_ENTRY], result.output_response_shift_error[_ENTRY]
+    before = solve(net, K0).output_response[_ENTRY]
     return before, net.width * shift / before, net.width * error / before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,12 +21,13 @@ from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import GRAM_FIELDS
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.result import Computed, field
+from fieldtheory.numerics.shift_response import by_covariances, by_variances
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.symmetric_matrices import assembled, unpacked
 from fieldtheory.numerics.validity import SHIFT, warn_if_not_small, warn_if_spread
 
 # Errors of the others are not estimated, and there are no numbers beyond float64.
-_LEFT_OUT = "tangent_signs", "mean_shift_error", "four_point_error"
+_LEFT_OUT = "tangent_signs", "mean_shift_error", "four_point_error", "response_shift_error"
 FIELDS = {
     name: row
     for name, row in OF_SOLUTION.items()
@@ -45,7 +47,6 @@ class GramSolution(Computed):
     of what block l adds, C^(0) that of the read-in and C^(L+1) of the outputs. With L the depth, P
     inputs, p = P(P+1)/2, and ``...`` the batch axes of the scales and K0:
 
-    =====================  ================================  =====================================
     field                  shape                             meaning
     =====================  ================================  =====================================
     residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
@@ -69,6 +70,34 @@ class GramSolution(Computed):
     four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
     output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
     =====================  ================================  =====================================
+    =======
+    =======================  ================================  =====================================
+    field                    shape                             meaning
+    =======================  ================================  =====================================
+    residual_kernels         (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
+    kernels                  the same                          K^(l), last entry the output kernel
+    residual_response        (..., L+1) or (..., L+1, P, P)    ∂C^(l)/∂K^(0)
+    response                 the same                          ∂K^(l)/∂K^(0)
+    output_kernel            (...) or (..., P, P)              K^(L+1)
+    output_response          the same                          χ^out
+    tangent_kernels          (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
+    output_tangent_kernel    (...) or (..., P, P)              Θ^(L+1)
+    shares                   (..., L+1) or (..., L+1, P)       C^(l) over γ² K^(l-1) + C^(l)
+    decorrelation            (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
+    full_response            (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                      (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
+    G11                      (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
+    G11_error                (L+2, L+2, p, p)                  its error, several inputs
+    stream_covariance        (L+1, L+1) or (L+1, L+1, p, p)    Cov(R^(l), R^(m))
+    kernel_variance          (L+1,) or (L+1, P, P)             Var R^(l)
+    mean_shift               (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
+    kernel_shift             the same                          ⟨R^(l)⟩ − K^(l) to order 1/N
+    response_shift           (L+1,) or (L+1, P, P)             ∂/∂K^(0) of kernel_shift
+    output_response_shift    () or (P, P)                      the same of the output
+    residual_response_shift  (L+1,) or (L+1, P, P)             ∂/∂K^(0) of mean_shift
+    four_point               (L+1,) or (L+1, p, p)             four-point vertex V^(l)
+    output_kurtosis          () or (P,)                        3 Var C/⟨C⟩² of the output
+    =======================  ================================  =====================================
 
     The other conventions are those of `Solution`.
 
@@ -206,6 +235,21 @@ class GramSolution(Computed):
         return self._shift_of_kernels
 
     @field
+    def residual_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of C^(l)."""
+        return self._response_shifts[: self.network.depth + 1]
+
+    @field
+    def response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of R^(l)."""
+        return self._response_shifts[self.network.depth + 2 :]
+
+    @field
+    def output_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of C^(L+1)."""
+        return self._response_shifts[self.network.depth + 1]
+
+    @field
     def output_kurtosis(self) -> np.ndarray:
         """⟨y⁴⟩/⟨y²⟩² − 3 = 3 Var C/⟨C⟩² of C^(L+1)."""
         own = self._chain.pairs.own
@@ -275,6 +319,33 @@ class GramSolution(Computed):
     @cached_property
     def _shifts(self) -> tuple[np.ndarray, np.ndarray]:
         return self._fluctuations.shifts
+
+    @cached_property
+    def _response_shifts(self) -> np.ndarray:
+        """∂ of the mean shifts of all C^(l) and of R^(l) by K^(0), (2L + 3, ...)."""
+        chi = np.concatenate([each[:, 2] for each in self._responses])
+        values, pairs = np.empty_like(chi), self._chain.pairs
+        own, K = pairs.own, self._chain.inputs
+
+        def shift(kernels: Iterable[np.ndarray]) -> np.ndarray:
+            """Of the last entry of kernels."""
+            chains = (GramFluctuations(GramChain(self.network, kernel)) for kernel in kernels)
+            each = [
+                np.concatenate(chain.shifts)[:, len(chain.chain.input_kernel) - 1]
+                for chain in chains
+            ]
+            return np.stack(each, axis=-1)[None]
+
+        def of_pairs(covariances: np.ndarray) -> np.ndarray:
+            return shift(assembled(members, covariances[:, None], np.triu_indices(2, 1)))
+
+        values[:, own] = by_variances(lambda k: shift(k[:, None, None]), K[own], chi[:, own])[0]
+        if len(others := pairs.others):
+            members = K[own][np.stack([pairs.alpha[others], pairs.beta[others]], axis=-1)]
+            largest = np.sqrt(members.prod(axis=1))
+            arguments = K[others], largest, False, chi[:, others]
+            values[:, others] = by_covariances(of_pairs, *arguments)[0]
+        return unpacked(values, self._has_matrix) / self.network.width
 
     def _laid_out(self, layers: np.ndarray) -> np.ndarray:
         """Layers behind the batch axes, inputs as matrices."""

@@ -3,18 +3,18 @@
 Labels Y add Cov(K^(l), tr U C^(L+1)) to the kernels, see `fieldtheory.inference.network_posterior`.
 Inputs that are moved after training leave U as it is, and
 
-    χ_αβ^(l) = χ*_αβ^(l) + ∂Cov(K_αβ^(l), tr U C^(L+1))/∂K_αβ^(0),
+    χ_αβ^(l) = ∂(K* + m)_αβ^(l)/∂K_αβ^(0) + ∂Cov(K_αβ^(l), tr U C^(L+1))/∂K_αβ^(0),
 
-see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs stay where they are: their
-entries are those of two further inputs at their places. The shift of the prior by 1/N moves χ with
-labels or without; it is left out, as in `Solution.response`. F25 section III.4 leaves this open.
-Linear networks respond as before to this order, and not beyond it.
+with the shift m of the means of the prior, whose derivative is `Solution.response_shift`; for the
+last term see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs stay where they
+are: their entries are those of two further inputs at their places. Linear networks respond as before
+to this order, and not beyond it. F25 section III.4 leaves this open.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,12 +22,15 @@ from fieldtheory.inference.fluctuating_kernel import Regression
 from fieldtheory.inference.labelled import LabelledResult
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
+from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
+from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
+NAMES = "residual_response", "response", "output_response"
 FIELDS = fields_of(
     r"""
     residual_response | hidden_layer
@@ -47,27 +50,30 @@ FIELDS = fields_of(
 )
 
 
-def _kept(name: str) -> Any:
-    return cached_property(lambda result: result._responses[name])
+def _kept(kind: str, name: str) -> Any:
+    return cached_property(lambda result: getattr(result, kind)[name])
 
 
 class RespondingResult(LabelledResult):
     """A posterior, to order 1/N, and the responses after labels, found when first asked for."""
 
+    # Whether its kernels hold the order 1/N of the prior, too.
+    corrected: ClassVar[bool] = False
+
     order: int
     samples: int | None
     seed: int
 
-    residual_response = _kept("residual_response")
-    residual_response_error = _kept("residual_response_error")
-    response = _kept("response")
-    response_error = _kept("response_error")
-    output_response = _kept("output_response")
-    output_response_error = _kept("output_response_error")
-    response_shift = _kept("response_shift")
-    response_shift_error = _kept("response_shift_error")
-    output_response_shift = _kept("output_response_shift")
-    output_response_shift_error = _kept("output_response_shift_error")
+    residual_response = _kept("_responses", "residual_response")
+    residual_response_error = _kept("_responses", "residual_response_error")
+    response = _kept("_responses", "response")
+    response_error = _kept("_responses", "response_error")
+    output_response = _kept("_responses", "output_response")
+    output_response_error = _kept("_responses", "output_response_error")
+    response_shift = _kept("_learned", "response")
+    response_shift_error = _kept("_learned", "response_error")
+    output_response_shift = _kept("_learned", "output_response")
+    output_response_shift_error = _kept("_learned", "output_response_error")
 
     @cached_property
     def _prior(self) -> Any:
@@ -75,17 +81,24 @@ class RespondingResult(LabelledResult):
         return solve(self.network, self.input_kernel)
 
     @cached_property
+    def _learned(self) -> dict[str, np.ndarray]:
+        """What labels add to the responses, and its errors, by name."""
+        return _by_name(*self._response_shifts())
+
+    @cached_property
     def _responses(self) -> dict[str, np.ndarray]:
-        """The fields of responses and their errors, by name."""
-        residual, kernels = self._response_shifts()
-        prior, fields = self._prior, dict[str, np.ndarray]()
-        for name, (shift, error) in (
-            ("residual_response", residual[:, :-1]),
-            ("response", kernels[:, :-1]),
-            ("output_response", kernels[:, -1]),
-        ):
-            fields |= {name: getattr(prior, name) + shift, f"{name}_error": error}
-            fields |= {f"{name}_shift": shift, f"{name}_shift_error": error}
+        """The responses and their errors, by name."""
+        prior, learned = self._prior, self._learned
+        shifts = dict[str, np.ndarray]()
+        if self.corrected and self.order:
+            skips = layer_coefficients(self.network).skips
+            residual = np.array(prior.response_shifts)
+            shifts = _by_name(residual, np.stack([accumulate(skips, each) for each in residual]))
+        fields = dict[str, np.ndarray]()
+        for name in NAMES:
+            error, of_prior = learned[f"{name}_error"], shifts.get(f"{name}_error", 0.0)
+            fields[name] = getattr(prior, name) + shifts.get(name, 0.0) + learned[name]
+            fields[f"{name}_error"] = np.hypot(error, of_prior)
         return fields
 
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -104,3 +117,13 @@ class RespondingResult(LabelledResult):
             for batches in both
         )
         return residual, kernels
+
+
+def _by_name(residual: np.ndarray, kernels: np.ndarray) -> dict[str, np.ndarray]:
+    """Responses and errors of C^(l) and K^(l), both (2, L + 2, Q, Q)."""
+    parts = residual[:, :-1], kernels[:, :-1], kernels[:, -1]
+    return {
+        name + end: values
+        for name, part in zip(NAMES, parts, strict=True)
+        for end, values in zip(("", "_error"), part, strict=True)
+    }

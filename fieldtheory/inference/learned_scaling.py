@@ -1,6 +1,7 @@
 """The residual scaling with the largest response of networks that learned labels, to order 1/N.
 
-With ln χ_Y^out(ρ) = ln χ^out(ρ) + ε(ρ)/N, the maximum moves from ρ* of the prior to
+With ln χ_Y^out(ρ) = ln χ^out(ρ) + ε(ρ)/N, where ε is what labels add, the maximum moves from ρ*
+of the prior to
 
     ρ* − (1/N) ε'(ρ*)/(ln χ^out)''(ρ*).
 

@@ -104,7 +104,7 @@ class NetworkPosterior(RespondingResult):
     labels                 (P, d)        Y
     residual_response      (L+1, Q, Q)   ∂⟨C_αβ^(l)⟩/∂K_αβ^(0)
     response               (L+1, Q, Q)   ∂⟨K_αβ^(l)⟩/∂K_αβ^(0)
-    response_shift         (L+1, Q, Q)   what labels add to ``response`` of `Solution`
+    response_shift         (L+1, Q, Q)   what labels add to it
     output_response        (Q, Q)        ∂⟨C_αβ^(L+1)⟩/∂K_αβ^(0)
     output_response_shift  (Q, Q)        what labels add to it
     =====================  ============  =========================================================
@@ -118,8 +118,10 @@ class NetworkPosterior(RespondingResult):
 
     Responses are computed when first asked for: by how much kernels of trained networks change
     where inputs are moved after training, one entry of K0 at a time. Entries of inputs with labels
-    are those of further inputs at the same places, so that what was learned stays. They hold the
-    1/N of what is learned, not that of the prior, see `fieldtheory.inference.learned_response`.
+    are those of further inputs at the same places, so that what was learned stays. They hold all of
+    the order 1/N, that of the prior (``response_shift`` of `Solution`) and what labels add, as
+    ``kernels`` do. The prior's is never sampled: it takes about a second for a pair of inputs, and
+    ``response_shift`` does without it. See `fieldtheory.inference.learned_response`.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class NetworkPosterior(RespondingResult):
 
     table = FIELDS
     settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
+    corrected = True
 
     kernel_shift: np.ndarray
     kernel_shift_error: np.ndarray

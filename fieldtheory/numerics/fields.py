@@ -315,6 +315,19 @@ FIELDS: Mapping[str, Field] = fields_of(
         | errors of the mean shifts, zero where they are exact | finite if_asked order_1 several
     kernel_shift | layer | \langle K^{(l)} \rangle_1 | terms of order 1/N of the mean kernels
         | finite shift order_1 corrects=kernels sum_of=mean_shift
+    residual_response_shift | hidden_layer | \eta_1^{(l)}
+        | terms of order 1/N of the responses of the residual kernels
+        | finite if_asked order_1 corrects=residual_response
+    response_shift | hidden_layer | \chi_1^{(l)}
+        | terms of order 1/N of the responses of the kernels
+        | finite if_asked order_1 corrects=response sum_of=residual_response_shift
+    response_shift_error | hidden_layer | \sigma[\chi_1^{(l)}]
+        | errors of the terms of order 1/N of the responses, zero where they are exact
+        | finite if_asked order_1 several
+    output_response_shift | - | \chi_1^{\mathrm{out}}
+        | term of order 1/N of the response of the output kernel
+        | finite if_asked order_1 corrects=output_response
+        | sum_of=residual_response_shift
     four_point | hidden_layer | V^{(l)} | four-point vertices of the hidden layers
         | finite spread of_pairs simulated=Ensemble.four_point column=V
         | simulated_across=Ensemble.cross_four_point

@@ -13,6 +13,7 @@ from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, input_width
+from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width import scaled_theory
@@ -51,42 +52,46 @@ class Solution(WithTangents):
     With L the depth, P the number of inputs and ``...`` the batch axes of ``branch_scale``,
     ``skip_scale`` and K0:
 
-    =====================  ================================  =====================================
-    field                  shape                             meaning
-    =====================  ================================  =====================================
-    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
-    kernels                the same                          K^(l), last entry the output kernel
-    residual_response      (..., L+1) or (..., L+1, P, P)    η^(l) = ∂C^(l)/∂K^(0)
-    response               the same                          χ^(l) = ∂K^(l)/∂K^(0)
-    output_kernel          (...) or (..., P, P)              K^(L+1)
-    output_response        the same                          χ^out
-    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
-    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
-    log_kernels            (..., L+2) or (..., L+2, P, P)    ln|K^(l)|, whatever its size
-    log_response           (..., L+1) or (..., L+1, P, P)    ln|χ^(l)|, whatever its size
-    log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
-    tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
-    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
-    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
-    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
-    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
-    G11_error              (L+2, L+2, p, p)                  its error, several inputs
-    kernel_variance        (L+1,) or (L+1, P, P)             Var K^(l)
-    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
-    mean_shift_error       (L+2, P, P)                       its error, several inputs
-    kernel_shift           the same                          ⟨K^(l)⟩ − K*^(l) to order 1/N
-    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
-    four_point_error       (L+1, p, p)                       its error, several inputs
-    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
-    mean_shift_2           (L+2,)                            1/N² of ⟨C^(l)⟩, with ``order=2``
-    kernel_shift_2         (L+2,)                            1/N² of ⟨K^(l)⟩, with ``order=2``
-    variance_2             (L+2,)                            1/N² of Var C^(l), with ``order=2``
-    third_cumulant         (L+2,)                            ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
-    four_point_2           (L+1,)                            1/N of V^(l), with ``order=2``
-    order_ratio            (L+2,) or (L+2, P)                1/N² relative to 1/N, with ``order=2``
-    resummed_mean          (L+2,)                            ⟨C^(l)⟩ from its logarithm, ``order=2``
-    resummed_variance      (L+2,)                            Var C^(l) from ln⟨C²⟩, with ``order=2``
-    =====================  ================================  =====================================
+    =======================  ==============================  =====================================
+    field                    shape                           meaning
+    =======================  ==============================  =====================================
+    residual_kernels         (..., L+2) or (..., L+2, P, P)  C*^(l), last entry the output kernel
+    kernels                  the same                        K^(l), last entry the output kernel
+    residual_response        (..., L+1) or (..., L+1, P, P)  η^(l) = ∂C^(l)/∂K^(0)
+    response                 the same                        χ^(l) = ∂K^(l)/∂K^(0)
+    output_kernel            (...) or (..., P, P)            K^(L+1)
+    output_response          the same                        χ^out
+    tangent_kernels          (..., L+2) or (..., L+2, P, P)  Θ^(l), last entry that of the output
+    output_tangent_kernel    (...) or (..., P, P)            Θ^(L+1)
+    log_kernels              (..., L+2) or (..., L+2, P, P)  ln|K^(l)|, whatever its size
+    log_response             (..., L+1) or (..., L+1, P, P)  ln|χ^(l)|, whatever its size
+    log_tangent_kernels      (..., L+2) or (..., L+2, P, P)  ln|Θ^(l)|, whatever its size
+    tangent_signs            (..., L+2) or (..., L+2, P, P)  the signs of Θ^(l): 1, 0 or −1
+    decorrelation            (..., L+2, P, P)                1 − K_αβ/√(K_αα K_ββ)
+    full_response            (..., L+1, P, P, 3)             ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    G12                      (L+2, L+2) or (L+2, L+2, P, P)  response propagator, with its 1/N
+    G11                      (L+2, L+2) or (L+2, L+2, p, p)  Cov(C^(l), C^(m))
+    G11_error                (L+2, L+2, p, p)                its error, several inputs
+    kernel_variance          (L+1,) or (L+1, P, P)           Var K^(l)
+    mean_shift               (L+2,) or (L+2, P, P)           ⟨C^(l)⟩ − C*^(l) to order 1/N
+    mean_shift_error         (L+2, P, P)                     its error, several inputs
+    kernel_shift             the same                        ⟨K^(l)⟩ − K*^(l) to order 1/N
+    response_shift           (L+1,) or (L+1, P, P)           ∂/∂K^(0) of kernel_shift
+    response_shift_error     (L+1, P, P)                     its error, several inputs
+    output_response_shift    () or (P, P)                    the same of the output
+    residual_response_shift  (L+1,) or (L+1, P, P)           ∂/∂K^(0) of mean_shift
+    four_point               (L+1,) or (L+1, p, p)           four-point vertex V^(l)
+    four_point_error         (L+1, p, p)                     its error, several inputs
+    output_kurtosis          () or (P,)                      3 Var C/⟨C⟩² of the output
+    mean_shift_2             (L+2,)                          1/N² of ⟨C^(l)⟩, with ``order=2``
+    kernel_shift_2           (L+2,)                          1/N² of ⟨K^(l)⟩, with ``order=2``
+    variance_2               (L+2,)                          1/N² of Var C^(l), with ``order=2``
+    third_cumulant           (L+2,)                          ⟨(C^(l) − ⟨C^(l)⟩)³⟩, with ``order=2``
+    four_point_2             (L+1,)                          1/N of V^(l), with ``order=2``
+    order_ratio              (L+2,) or (L+2, P)              1/N² relative to 1/N, with ``order=2``
+    resummed_mean            (L+2,)                          ⟨C^(l)⟩ from its logarithm, ``order=2``
+    resummed_variance        (L+2,)                          Var C^(l) from ln⟨C²⟩, with ``order=2``
+    =======================  ==============================  =====================================
 
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
@@ -95,6 +100,10 @@ class Solution(WithTangents):
     all weights σ_w w_ij/√N and biases σ_b b_i, trained as the w_ij and b_i of variance one (SR;
     Jacot et al., arXiv:1806.07572), read-in and readout among them; see `tangent_kernels` for
     others. It needs ⟨φ'²⟩, which φ with jumps do not have.
+
+    ⟨K⟩ responds by ``response + response_shift``, to order 1/N. The shifts of responses are
+    differences of mean shifts, checked and right to about 1e-8 of themselves, or to what the errors
+    of mean shifts leave; in them parallel inputs move to one side. Variances must not be zero.
 
     Where inputs are identical, their covariances equal the variances to the last bit.
     ``G11``, ``mean_shift`` and ``four_point`` of several inputs are right to
@@ -248,6 +257,40 @@ class Solution(WithTangents):
     def kernel_shift(self) -> np.ndarray:
         """⟨K^(l)⟩ − K*^(l) to order 1/N, by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
         return accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+
+    @field
+    def residual_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of C^(l): what the order 1/N adds to η^(l)."""
+        return self.response_shifts[0][:-1]
+
+    @field
+    def response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of K^(l): what the order 1/N adds to χ^(l)."""
+        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[0])[:-1]
+
+    @field
+    def response_shift_error(self) -> np.ndarray:
+        """Errors of ``response_shift`` of several inputs, zero where the mean shift is exact."""
+        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[1])[:-1]
+
+    @field
+    def output_response_shift(self) -> np.ndarray:
+        """∂/∂K^(0) of the mean shift of K^(L+1): what the order 1/N adds to χ^out."""
+        return self.response_shifts[0][-1]
+
+    @cached_property
+    def response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """∂ of the mean shift of all C^(l) by K^(0), and its error, both (L + 2, ...)."""
+        nu = input_width(self.network, self.convention)
+        eta = np.concatenate([self.residual_response, self.output_response[None]]) * nu
+        if self._has_matrix:
+            parts = self.shift_of_variances, eta
+            shift, error = shift_response.of_pairs(self.network, self.input_kernel, *parts)
+        else:
+            K0 = self.input_kernel[None]
+            shift = shift_response.of_one(self.network, K0, eta[:, None])[:, 0]
+            error = np.zeros_like(shift)
+        return shift / nu, error / nu
 
     @field
     def four_point(self) -> np.ndarray:

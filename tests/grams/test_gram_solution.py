@@ -261,6 +261,21 @@ def test_responses_are_derivatives(activation, options):
         np.testing.assert_allclose(s.response[:, *entry], own[:-1], atol=1e-9)
         np.testing.assert_allclose(s.output_response[entry], own[-1], atol=1e-9)
     np.testing.assert_allclose(s.G12[:-1, 0] * net.width, s.residual_response, rtol=1e-12)
+    # The order 1/N, of two inputs alone.
+    s, step = ft.solve(net, K0[:2, :2]), 2e-3
+    for entry in ((0, 1), (1, 1)):
+        change = np.zeros((2, 2))
+        change[entry] = change[entry[::-1]] = step
+        moved = [ft.solve(net, s.input_kernel + x * change) for x in (1, -1, 2, -2)]
+        for name, expected in (
+            ("kernel_shift", [*s.response_shift, s.output_response_shift]),
+            ("mean_shift", [*s.residual_response_shift, s.output_response_shift]),
+        ):
+            up, down, more, less = (getattr(each, name)[:, *entry] for each in moved)
+            slope = (8 * (up - down) - (more - less)) / (12 * step)
+            np.testing.assert_allclose(
+                np.array(expected)[:, *entry], slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max()
+            )
 
 
 def test_fields_are_labelled_and_saved(tmp_path):
@@ -454,3 +469,22 @@ def test_fields_and_methods_that_blocks_do_not_have():
             getattr(result, name)
     with pytest.raises(AttributeError, match="'GramSolution' object has no attribute 'kernel'"):
         s.kernel  # noqa: B018
+
+
+@pytest.mark.parametrize("options", [{"normalization": "layer"}, {"gated": True}])
+def test_narrow_networks_respond_with_the_order_one_over_n(options):
+    """Differences of simulations with common random numbers."""
+    net = ft.BlockNetwork(
+        depth=2, activation="gelu", branch_scale=0.9, width=32, epsilon=0.2, **options
+    )
+    K0, step = 0.6, 0.006
+    s, slopes = ft.solve(net, K0), []
+    for seed in range(10):
+        up, down = (ft.simulate(net, K0 + x, samples=400, seed=seed) for x in (step, -step))
+        slopes.append((up.kernel_mean - down.kernel_mean) / (2 * step))
+    mean, error = np.mean(slopes, axis=0), np.std(slopes, axis=0, ddof=1) / len(slopes) ** 0.5
+    apart = mean - np.append(s.response, s.output_response)
+    shift = np.append(s.response_shift, s.output_response_shift)
+    assert abs(apart[-1]) > 10 * error[-1]
+    # The rest is of order 1/N² at the output, which is known best.
+    assert (abs(apart - shift) < 4 * error + 0.2 * abs(shift)).all()

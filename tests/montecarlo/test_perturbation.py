@@ -127,6 +127,23 @@ def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, g
             assert abs((value - wrong * expected)[-1, 1] / error[-1, 1]) > 4
 
 
+@pytest.mark.parametrize(("activation", "width"), [("relu", 20), slow("tanh", 20)])
+def test_narrow_networks_show_the_next_order(activation, width):
+    """Variances and covariances are off without ``response_shift``, with it within chance."""
+    net = network(3, activation, 1.0, width=width).replace(branch_scale=0.8)
+    K0 = np.array([[0.8, 0.3], [0.3, 0.5]])
+    theory, found = ft.solve(net, K0), simulate_response(net, K0, samples=20_000, seed=1)
+    z, next_z = [], []
+    for name in ("response", "output_response"):
+        error = getattr(found, f"{name}_error")
+        apart = getattr(found, name) - getattr(theory, name)
+        moves = error > 0
+        z.append(np.abs(apart[moves] / error[moves]).max())
+        apart -= getattr(theory, f"{name}_shift")
+        next_z.append(np.abs(apart[moves] / error[moves]).max())
+    assert z[-1] > 5 and max(next_z) < 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("K0", [0.05, [[0.05, 0.03], [0.03, 0.05]]], ids=["variance", "covariance"])
 def test_networks_of_f25_respond_as_predicted(K0):

@@ -25,6 +25,10 @@ def test_responses_to_the_input_and_nothing_else(K0, input_dim, ratio):
         np.testing.assert_allclose(
             getattr(paper, name) * ratio, getattr(derivative, name), rtol=1e-15
         )
+    for name in (f"{name}_shift" for name in TO_THE_INPUT):
+        np.testing.assert_allclose(
+            getattr(paper, name) * ratio, getattr(derivative, name), rtol=1e-15
+        )
     assert paper.residual_response.reshape(4, -1)[0] == pytest.approx(200 / input_dim)
     np.testing.assert_allclose(paper.G12[:, 0] * ratio, derivative.G12[:, 0], rtol=1e-15)
     assert_same(paper.G12[:, 1:], derivative.G12[:, 1:])

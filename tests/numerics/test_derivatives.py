@@ -12,6 +12,7 @@ from numpy.polynomial import chebyshev
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import ACTIVATIONS
+from tests.tables import slow
 
 DEGREE = 14
 NODES = chebyshev.chebpts1(DEGREE + 1)
@@ -85,6 +86,47 @@ def test_every_activation(name):
         check_one(name, K)
     check_two(name, 0.6, 1.1, 0.3, jumps=name in JUMPS)
     check_two(name, 0.02, 0.05, -0.6, jumps=name in JUMPS)
+
+
+@pytest.mark.parametrize("name", ["erf", "gelu", "relu", "elu", slow("sin"), slow("hard_tanh")])
+@pytest.mark.parametrize("skip", [0.0, 0.9])
+def test_mean_shifts(name, skip):
+    """The order 1/N of responses, of one input and of two."""
+    net = network(name).replace(depth=2, branch_scale=0.7, skip_scale=skip, bias_variance=0.1)
+    nodes, a, b, t = chebyshev.chebpts1(7), 0.6, 1.1, 0.25
+
+    def slopes(kernels, width):
+        moved = [ft.solve(net, K).kernel_shift for K in kernels]
+        terms = chebyshev.chebfit(nodes, np.array(moved).reshape(7, -1), 6)
+        return chebyshev.chebval(0.0, chebyshev.chebder(terms)) / width
+
+    one, two = ft.solve(net, a), ft.solve(net, covariance(a, b, t))
+    found = np.append(one.response_shift, one.output_response_shift)
+    expected = slopes(a * np.exp(0.2 * nodes), 0.2 * a)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    found = np.append(two.response_shift[:, 0, 1], two.output_response_shift[0, 1])
+    expected = slopes(covariance(a, b, t + 0.15 * nodes), 0.15).reshape(-1, 2, 2)[:, 0, 1]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+    assert not two.response_shift_error.any()
+    np.testing.assert_allclose(two.response_shift[:, 0, 0], one.response_shift, rtol=1e-9)
+
+
+def test_mean_shifts_that_are_known():
+    """Those of ReLU without bias are proportional to K0, linear networks have none."""
+    net = network("relu").replace(depth=3, branch_scale=0.7)
+    s, same = ft.solve(net, 0.4), ft.solve(net, np.full((2, 2), 0.4))
+    np.testing.assert_allclose(s.response_shift, s.kernel_shift[:-1] / 0.4, rtol=1e-9)
+    np.testing.assert_allclose(s.output_response_shift, s.kernel_shift[-1] / 0.4, rtol=1e-9)
+    # Of identical inputs, whose covariance has one side alone, it is the same.
+    np.testing.assert_allclose(same.response_shift[:, 0, 1], s.response_shift, rtol=1e-6)
+    linear = ft.solve(network("linear"), covariance(0.6, 1.1, 0.2))
+    assert np.abs(linear.response_shift).max() < 1e-15
+
+
+@pytest.mark.parametrize("K0", [0.0, [[1.0, 0.0], [0.0, 0.0]]])
+def test_variances_that_vanish_do_not_move(K0):
+    with pytest.raises(ValueError, match="K0 must have positive variances for response_shift"):
+        ft.solve(network("erf"), K0).response_shift  # noqa: B018
 
 
 NUMBERS = st.sampled_from(["0.5", "1", "1.5", "2", "0.3", "-0.7", "-1", "0"])

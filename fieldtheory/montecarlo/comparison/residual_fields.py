@@ -55,7 +55,7 @@ def measured_fields(
     solution: Computed, ensembles: list[Ensemble], responses: list[SimulatedResponse]
 ) -> tuple[list[Measured], tuple[str, ...]]:
     """The fields that are compared, and those that are not, each with the reason."""
-    reasons = _reasons_against(solution)
+    reasons = _reasons_against(solution, bool(responses))
     variances = _relative_variances(ensembles[0]) * ensembles[0].network.width
     selected = list(_simulated_fields(solution, ensembles, responses, reasons))
     measured = [_measured(solution, each, reasons, variances) for each in selected]
@@ -102,14 +102,18 @@ def _axes(field: Field) -> list[str]:
     return [dim.removeprefix("hidden_") for dim in field.dims]
 
 
-def _reasons_against(solution: Computed) -> dict[str, str]:
-    """Why fluctuations that simulations show are not there; those that can be are computed."""
+def _reasons_against(solution: Computed, responses: bool) -> dict[str, str]:
+    """Why fluctuations that simulations show are not there; those that can be are computed.
+
+    What corrects responses is computed if these are simulated.
+    """
     matrix = solution.input_kernel.ndim > 0
+    kinds = ("Ensemble", "SimulatedResponse") if responses else ("Ensemble",)
     reasons: dict[str, str] = {}
     count = _averages(solution.network, solution.inputs)
     for field in solution.table.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
-        measured = field.simulated.startswith("Ensemble") or field.corrects
+        measured = solution.table[field.corrects or field.name].simulated.startswith(kinds)
         defined = field.defined(matrix) and solution.has_order(field)
         source = field.sum_of or field.name
         if not (fluctuates and measured and defined) or source in vars(solution):

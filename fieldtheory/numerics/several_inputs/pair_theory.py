@@ -166,7 +166,7 @@ class PairTheory:
     @property
     def G11_error(self) -> np.ndarray:
         """Standard errors of G11, zero where it is exact."""
-        return self._with_collinear(_error(self.distinct.covariances)) / self.width
+        return self._with_collinear(error_of(self.distinct.covariances)) / self.width
 
     @property
     def kernel_variance(self) -> np.ndarray:
@@ -190,7 +190,7 @@ class PairTheory:
     @property
     def four_point_error(self) -> np.ndarray:
         """Standard errors of the vertex, zero where it is exact."""
-        return self._with_collinear(_error(self.distinct.kernel_covariances))
+        return self._with_collinear(error_of(self.distinct.kernel_covariances))
 
     def shift(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """⟨C⟩ − C* of all pairs from N times that of inputs, and its error, (L + 2, P, P)."""
@@ -199,23 +199,26 @@ class PairTheory:
         shifts = np.zeros((2, len(own), len(at) + len(others)))
         shifts[0][:, at] = own[:, kept]
         if len(others):
-            variances = theory.covariances_of_pairs
-            series = vars(theory).get("series")
-            slopes = correlators_by_kernels(theory.signals, others, series.orders if series else 0)
-            left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
-            slopes = slopes._replace(
-                left_out=(
-                    slopes.error
-                    > allowed_error(theory.signals, SETTINGS.pair_derivatives_with_kinks)
-                )
-                * left_out
-            )
-            parts = theory.layers, theory.gains, theory.signals
-            shift = shift_of_covariances(*parts, variances, slopes, own[:, kept])
-            shifts[0][:, others], shifts[1][:, others] = shift[0], _error(shift)
+            shift = theory.shift_of_pairs(own[:, kept])
+            shifts[0][:, others], shifts[1][:, others] = shift[0], error_of(shift)
         place, factor = self.collinear.of_pairs()
         shift, error = shifts[0][:, place] * factor, shifts[1][:, place] * np.abs(factor)
         return unpacked(shift, True) / self.width, unpacked(error, True) / self.width
+
+    def shift_of_pairs(self, own: np.ndarray) -> np.ndarray:
+        """The estimate of N (⟨C⟩ − C*) of the covariances of inputs that differ, see `shift`."""
+        others = self.gains.places[1]
+        variances = self.covariances_of_pairs
+        series = vars(self).get("series")
+        slopes = correlators_by_kernels(self.signals, others, series.orders if series else 0)
+        left_out = np.abs(slopes.left_out) + slopes.missed * np.abs(slopes.values)
+        slopes = slopes._replace(
+            left_out=(
+                slopes.error > allowed_error(self.signals, SETTINGS.pair_derivatives_with_kinks)
+            )
+            * left_out
+        )
+        return shift_of_covariances(self.layers, self.gains, self.signals, variances, slopes, own)
 
     @cached_property
     def series(self) -> Truncated | None:
@@ -285,7 +288,7 @@ class PairTheory:
         )
 
 
-def _error(estimate: np.ndarray) -> np.ndarray:
+def error_of(estimate: np.ndarray) -> np.ndarray:
     """The standard error of values with deviations (n, ...)."""
     return np.asarray(np.sqrt((estimate[1:] ** 2).sum(axis=0)))
 
@@ -331,9 +334,11 @@ def shift_of_covariances(
     # Kernels of layers that nothing was added to do not fluctuate; some no layer sees.
     used = (np.abs(variances[0]).max(axis=(1, 2)) > 0) & (a[1:] > 0)
     curvature = curvatures(signals, others, used)
-    sources[:-1, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2
+    # What slopes leave out stands in front of the deviations of the variances.
+    rows = np.delete(np.arange(len(sources)), 1)
+    sources[rows, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2
     by_neurons = np.stack([slopes.values, slopes.left_out])
-    sources[[0, -1], 1:] += _of_neurons(a, layers, gains, by_neurons)
+    sources[:2, 1:] += _of_neurons(a, layers, gains, by_neurons)
     sources *= a
     shift = np.zeros_like(sources)
     kernel, own = np.zeros_like(sources[:, 0]), np.zeros_like(own_shift[0])

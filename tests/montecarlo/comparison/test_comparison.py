@@ -70,7 +70,8 @@ class TestVerdict:
         assert [field.name for field in found.extrapolated] == [
             *("residual_kernels", "mean_shift", "kernels", "kernel_shift"),
             *("G11", "kernel_variance", "four_point"),
-            *("residual_response", "response", "output_response"),
+            *("residual_response", "residual_response_shift", "response", "response_shift"),
+            *("output_response", "output_response_shift"),
         ]
         assert all(np.abs(field.z).max() > 0.1 for field in found.extrapolated)
 
