@@ -110,10 +110,10 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
         assert repr(found).startswith("Audit(Nothing deviates") and str(found) in repr(found)
     elif name == "explain":
         assert found._repr_html_().startswith("<table>")
-    elif name == "derive":
-        assert found.latex("saddle_point")
     elif name == "critical_block":
         assert isinstance(found, ft.CriticalBlock)
+    elif name == "derive":
+        assert found.latex("saddle_point")
     elif name == "critical_network":
         assert isinstance(found, ft.ResidualNetwork)
     elif name == "gain":
