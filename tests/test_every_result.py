@@ -49,6 +49,9 @@ CALLS = {
     "optimal_output_variance": lambda: ft.optimal_output_variance(NET),
     "critical_network": lambda: ft.critical_network("relu", skip_scale=0.6),
     "gain": lambda: ft.gain("relu"),
+    "spread_scaling": lambda: ft.spread_scaling(ft.BlockNetwork(depth=4), 1.0, 2.0),
+    "required_width": lambda: ft.required_width(NET, 0.05, 0.1),
+    "critical_block": lambda: ft.critical_block(ft.BlockNetwork(depth=1, skip_scale=0.5)),
     "measure_block": lambda: ft.measure_block(single_layer, 20, 20),
     "covariance_with": lambda: ft.covariance_with(
         ft.solve(NET, [[0.3, 0.1], [0.1, 0.3]]), np.eye(2)
@@ -113,6 +116,8 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
         assert repr(found).startswith("Audit(Nothing deviates") and found.statement in repr(found)
     elif name == "explain":
         assert found._repr_html_().startswith("<table>")
+    elif name == "critical_block":
+        assert isinstance(found, ft.CriticalBlock)
     elif name == "derive":
         assert found.latex("saddle_point")
     elif name in ("critical_network", "from_torch"):
@@ -120,7 +125,7 @@ def test_what_a_function_gives_shows_itself_or_is_plain(name, tmp_path):
     elif name == "gain":
         assert "fixed point" in str(found) and repr(found).startswith("Gain(relu")
     else:
-        assert isinstance(found, float | np.ndarray) or callable(found)
+        assert isinstance(found, float | int | np.ndarray) or callable(found)
 
 
 def test_kernels_and_symbols_show_themselves():

@@ -74,7 +74,8 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
     branch = solution.residual_kernels[1]
     if not branch > 0:
         raise ValueError(f"network must have branches that add something at K0 = {K:g}, got none")
-    kept = one.replace(branch_scale=float(np.sqrt((1 - skip**2) * K / branch)))
+    scale = float(np.sqrt((1 - skip**2) * K / branch))
+    kept = one.replace(branch_scale=scale)
     parallel = GramSolution(kept, np.array(K)).response[1]
     perpendicular = GramSolution(kept, np.full((2, 2), K)).response[1, 0, 1]
-    return CriticalBlock(kept.branch_scale, float(parallel), float(perpendicular))
+    return CriticalBlock(scale, float(parallel), float(perpendicular))

@@ -6,7 +6,6 @@ A variance moves with its own variance of the input, a covariance with two varia
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ def tangent_terms(chain: GramChain) -> tuple[np.ndarray, np.ndarray]:
     return sources, np.concatenate([gain, readout.weight * read[-1:]])
 
 
-def tangents(chain: GramChain, rates: Sequence[float]) -> np.ndarray:
+def tangents(chain: GramChain, rates: np.ndarray) -> np.ndarray:
     """Θ^(l) of the stream and of the output, (L + 2, ..., p), for learning rates of each kind."""
     sources, gains = tangent_terms(chain)
     added = np.tensordot(rates, sources, 1)
@@ -103,7 +102,7 @@ def tangents(chain: GramChain, rates: Sequence[float]) -> np.ndarray:
     return np.concatenate([stream * np.array(theta[:-1]), theta[-1:]])
 
 
-def tangent_parts(chain: GramChain, rates: Sequence[float]) -> np.ndarray:
+def tangent_parts(chain: GramChain, rates: np.ndarray) -> np.ndarray:
     """What kinds and layers have of Θ of the output, (kinds, L + 2, ..., p)."""
     sources, gains = tangent_terms(chain)
     passed = np.concatenate([np.cumprod(gains[::-1], 0)[::-1], np.ones_like(gains[:1])])

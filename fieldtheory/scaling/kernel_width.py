@@ -49,7 +49,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
     >>> required_width(ft.BlockNetwork(depth=12), 1.0, 0.05)
     845
     >>> required_width(ft.ResidualNetwork(depth=12, activation="relu"), 1.0, 0.05)
-    0
+    15384
     """
     deviation = validation.positive("deviation", deviation)
     wide = network.replace(width=network.width * _WIDE) if hasattr(network, "width") else network
