@@ -235,9 +235,9 @@ class GramFluctuations:
     def shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """N times the mean shifts of C^(l), (L + 2, p), and of R^(l), (L + 1, p)."""
         found, states = self._shifts(self.variances), self.chain.states
-        others = [*zip(*map(self._shifts, self._rounded), strict=True)] or ([], [])
-        for shift, rounded, sizes in zip(found, others, states, strict=True):
-            allowed = SETTINGS.pair_derivatives_with_kinks
+        others = [*map(self._shifts, self._rounded)]
+        for k, (shift, sizes) in enumerate(zip(found, states, strict=True)):
+            rounded, allowed = [each[k] for each in others], SETTINGS.pair_derivatives_with_kinks
             self._require_digits("mean shifts", shift, rounded, sizes, allowed)
         return found
 
