@@ -52,8 +52,8 @@ _SWEEPS = 64
 _LEARNED, _KEPT = 0.05, 0.02
 # Largest standard deviation over paths of what u changes in W, in a move.
 _CHANGE = 0.5
-# Fresh paths: most steps in which the tilt grows, the share of paths that keep a weight in one, what
-# is tried after a step that is too long; a part of all moves settles them, as many are averaged.
+# Fresh paths: most steps in which the tilt grows, the share of paths that keep a weight in one,
+# what is tried after a step that is too long; a part of all moves settles them, as many are used.
 _STEPS, _EFFECTIVE, _SHORTER, _FRESH = 400, 0.5, 0.8, 10
 
 

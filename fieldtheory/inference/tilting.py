@@ -246,8 +246,8 @@ def tilted_posterior(
     50 s on one core with the samples of the default. Noise of the sampled tilts biases kernels by a
     part of order 1/samples. Kernels are averages of products over paths, so that they are positive
     semidefinite at every step; that the paths have the tilted law is checked by an identity,
-    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩, and by kernels of fresh paths. φ that is bounded has saddle points for
-    labels of any size, which ``readout_scale`` reaches; with φ that grows as h, labels some ten
+    ⟨ξ·ξ⟩ − dim ξ = ⟨ξ·∂W/∂ξ⟩, and by kernels of fresh paths. φ that is bounded has saddle points
+    for labels of any size, which ``readout_scale`` reaches; with φ that grows as h, labels some ten
     times as large as the outputs of the prior are refused.
 
     Examples
