@@ -40,7 +40,7 @@ CASES = [
     (ft.simulate, {"samples": 1e3}, "samples must be an integer"),
     (ft.simulate, {"seed": -1}, "seed must be an integer >= 0"),
     (ft.simulate, {"seed": None}, "seed must be an integer >= 0"),
-    (ft.simulate, {"method": "jax"}, "method must be one of kernel, weights"),
+    (ft.simulate, {"method": "gram"}, "method must be one of kernel, weights"),
     (ft.simulate, {"chunk": 0}, "chunk must be an integer >= 1"),
     (ft.simulate, {"directory": __file__}, "directory must be a folder"),
     (ft.simulate, REDUCED | {"method": "weights"}, "variance_reduction is for method 'kernel'"),

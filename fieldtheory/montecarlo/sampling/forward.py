@@ -110,7 +110,7 @@ def forward(
 
 
 def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
-    """W x + b from standard normals (n, fan_in, N) and (n, 1, N), for arrays of NumPy or JAX.
+    """W x + b from standard normals (n, fan_in, N) and (n, 1, N).
 
     ``deviations`` are those of the entries of W, times √fan_in, and of b.
     """
