@@ -21,7 +21,6 @@ from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.gradient_norms import SimulatedGradients, simulate_gradients
 from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_response
 from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.simulation import simulate
@@ -71,7 +70,6 @@ __all__ = [
     "PrecisionError",
     "QuadratureError",
     "ResidualNetwork",
-    "SimulatedGradients",
     "SimulatedResponse",
     "Solution",
     "Spectrum",
@@ -97,7 +95,6 @@ __all__ = [
     "optimal_scaling",
     "posterior",
     "simulate",
-    "simulate_gradients",
     "simulate_response",
     "solve",
     "spectrum",

@@ -62,7 +62,6 @@ FIGURES = {
     "sr.fig1": "",
     "sr.fig2": "",
     "sr.fig3": "",
-    "sr.gradients": "",
     "sr.table2": "",
     "sr.table3": "seed jobs directory quick",
     "sr.width": _NETWORKS,

@@ -59,8 +59,8 @@ def optimal_scaling(
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
     eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid, for all
-    networks and entries of the kernel at once. "saturation" is F25 eq. (67), the scaling at which the
-    linearised signal fills the dynamic range, K^(L) = (V/2)²; "large_depth" its form (68) for
+    networks and entries of the kernel at once. "saturation" is F25 eq. (67), the scaling at which
+    the linearised signal fills the dynamic range, K^(L) = (V/2)²; "large_depth" its form (68) for
     L → ∞, up to O(L^{-3/2}). "deep_limit" is exact for L → ∞,
 
         ρ* = c*/√L,   c*² = ∫ dK/F(K) from K^(0) to K*_out,   F = σ²_w M + σ²_b
