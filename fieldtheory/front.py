@@ -29,7 +29,6 @@ from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
-from fieldtheory.numerics.one_input.output_law import OutputLaw
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
@@ -64,7 +63,6 @@ __all__ = [
     "GramTangentKernels",
     "KernelFunction",
     "NetworkPosterior",
-    "OutputLaw",
     "ParameterLaw",
     "Posterior",
     "PrecisionError",
