@@ -4,7 +4,7 @@ import configparser
 import re
 from pathlib import Path
 
-EXTRAS = ("figures", "data", "parallel", "proven", "jax", "test")
+EXTRAS = ("figures", "data", "parallel", "proven", "test")
 
 config = configparser.ConfigParser()
 config.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")

@@ -24,7 +24,6 @@ from fieldtheory.limits import DepthLimit, depth_limit
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble
-from fieldtheory.montecarlo.gradient_norms import SimulatedGradients, simulate_gradients
 from fieldtheory.montecarlo.perturbation import SimulatedResponse, simulate_response
 from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covariance_with
 from fieldtheory.montecarlo.simulation import simulate
@@ -33,7 +32,6 @@ from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
-from fieldtheory.numerics.one_input.output_law import OutputLaw
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
@@ -70,13 +68,11 @@ __all__ = [
     "GramTangentKernels",
     "KernelFunction",
     "NetworkPosterior",
-    "OutputLaw",
     "ParameterLaw",
     "Posterior",
     "PrecisionError",
     "QuadratureError",
     "ResidualNetwork",
-    "SimulatedGradients",
     "SimulatedResponse",
     "Solution",
     "Spectrum",
@@ -105,7 +101,6 @@ __all__ = [
     "posterior",
     "required_width",
     "simulate",
-    "simulate_gradients",
     "simulate_response",
     "solve",
     "spectrum",

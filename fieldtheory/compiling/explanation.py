@@ -125,7 +125,6 @@ def explain(expression: Any, backend: str = "numpy") -> Explanation | Routes:
         responses. Expressions with `GaussianAverage` and `ConnectedCorrelator` nodes: an average
         built with ``evaluate=False`` is simplified first, and the row says what that did.
     backend : {"numpy", "mpmath"}
-        JAX takes the values of "numpy".
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Symbolic results as NumPy, mpmath and JAX functions.
+"""Symbolic results as NumPy and mpmath functions.
 
 Averages become closed forms where they have one that does not cancel, else calls of integrals.
 The formulas are the symbolic ones, nothing is typed again.
@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.compiling import jax_functions
 from fieldtheory.compiling.numeric_functions import mpmath_code, numpy_code
 from fieldtheory.compiling.translation import for_backend, translate
 from fieldtheory.validation import choice, excerpt
 
-BACKENDS = ("numpy", "mpmath", "jax")
+BACKENDS = ("numpy", "mpmath")
 
 
 def lambdify(
@@ -31,13 +30,9 @@ def lambdify(
         In the order in which the function takes them.
     expression : sympy.Expr, matrix, or (nested) list of them
         May contain `GaussianAverage` and `ConnectedCorrelator` nodes.
-    backend : {"numpy", "mpmath", "jax"}
+    backend : {"numpy", "mpmath"}
         "numpy" broadcasts over arrays in float64; "mpmath" takes scalars and works to the
-        precision ``mpmath.mp.dps`` at the time of the call; "jax" broadcasts over JAX arrays in
-        float64 and works under jit, vmap, grad, jacfwd and the like. It needs the extra ``jax``
-        and ``jax.config.update("jax_enable_x64", True)``. Averages are differentiated by Price's
-        theorem, to any order; those without a closed form are integrated on the host, where an
-        integral that does not converge raises JAX's error for a failed callback.
+        precision ``mpmath.mp.dps`` at the time of the call.
 
     Returns
     -------
@@ -51,10 +46,8 @@ def lambdify(
     TypeError
         If ``arguments`` is a single symbol.
     ValueError
-        If the backend is unknown, a symbol is not among the arguments, JAX computes in float32,
-        or an average over three and more variables has no closed form with mpmath.
-    ImportError
-        If the backend is "jax" and JAX is not installed.
+        If the backend is unknown, a symbol is not among the arguments, or an average over three
+        and more variables has no closed form with mpmath.
     ArithmeticError
         From the function, if an integral misses its tolerance: 1e-12 of the natural size,
         √(⟨f²⟩⟨g²⟩) of ⟨f g⟩, or diverges with terms of both signs (`QuadratureError`), or misses
@@ -74,16 +67,13 @@ def lambdify(
         raise TypeError(f"arguments must be a sequence of symbols, got {excerpt(arguments)}")
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
-    resolved = jax_functions.resolved if backend == "jax" else for_backend(backend)
-    translated, functions = translate(entries, resolved)
+    translated, functions = translate(entries, for_backend(backend))
     missing = _free_symbols(translated) - set(arguments)
     if missing:
         raise ValueError(
             f"arguments must contain every symbol of the expression, "
             f"missing {', '.join(sorted(map(str, missing)))}"
         )
-    if backend == "jax":
-        return jax_functions.compiled(arguments, translated, functions, matrix)
     if backend == "mpmath":
         return mpmath_code(arguments, translated, functions)
     compiled = numpy_code(arguments, translated, functions)

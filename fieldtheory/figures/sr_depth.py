@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
 from fieldtheory.inference import spectrum
-from fieldtheory.montecarlo.gradient_norms import simulate_gradients
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.residual import ResidualNetwork
@@ -223,7 +222,11 @@ def width(
     values = {"depths": L, "theory": theory, "simulated": simulated, "error": error}
     axes = "depth and width $L = N$", r"$N \, \mathrm{Var} \ln K^{(L)}$"
     chosen = rf"{CHOSEN}, $K^{{(0)}} = 2$; lines: order $1/N$, {samples} networks"
-    return _numbers({"theory": "order 1/N"}, chosen, {"axes": axes, **values})
+    curves = []
+    for i, schedule in enumerate(SCHEDULES):
+        curves.append(Curve("a", f"{schedule}, order 1/N", L, theory[i]))
+        curves.append(Curve("a", f"{schedule}, simulation", L, simulated[i], error[i]))
+    return Numbers(curves, chosen, {"axes": axes, **values})
 
 
 def _fluctuations(depth: int) -> list[float]:
@@ -231,91 +234,19 @@ def _fluctuations(depth: int) -> list[float]:
     return [float(1e6 * s.kernel_variance[-1] / s.kernels[-2] ** 2) for s in solutions]
 
 
-def gradients(
-    depths: Sequence[int] = (5, 10, 20, 40, 80),
-    width: int = 1000,
-    samples: int = 100,
-    seed: int = 0,
-    progress: bool = False,
-) -> Numbers:
-    """Largest gradients of the output in networks of different depth (SR Prop. 1).
-
-    Parameters
-    ----------
-    depths : sequence of int
-        L.
-    width : int
-        N, best much larger than L.
-    samples : int
-        Number of simulated networks for each depth and schedule.
-    seed : int
-        Seed of the random numbers.
-    progress : bool
-        Show a progress bar on stderr.
-
-    Returns
-    -------
-    Numbers
-        ``depths`` (D,), and with a row for each schedule (3, D): N_l ⟨(∂y/∂W_ij^(l))²⟩ of the layer
-        where it is largest, see `fieldtheory.simulate_gradients`, in ``theory`` and ``simulated``
-        with its standard ``error``, and its upper ``bounds``.
-
-    Examples
-    --------
-    >>> numbers = gradients(depths=(4, 8), width=50, samples=20)
-    >>> bool((numbers.theory < numbers.bounds).all())
-    True
-    """
-    L = integers("depths", depths)
-    parts = [
-        partial(_largest, net.replace(width=width), samples, seed)
-        for depth in L.tolist()
-        for net in stable_networks(depth)
-    ]
-    rows = np.reshape(in_turn(parts, "sr.gradients", progress), (len(L), len(SCHEDULES), 4)).T
-    values = dict(zip(("theory", "bounds", "simulated", "error"), rows, strict=True))
-    axes = "depth $L$", r"largest $N_l \langle (\partial y / \partial W)^2 \rangle$"
-    chosen = rf"{CHOSEN}, $K^{{(0)}} = 2$, $N = {width}$, {samples} networks; dotted: the bound"
-    names = {"theory": "wide networks", "bounds": "bound"}
-    return _numbers(names, chosen, {"depths": L, "axes": axes, **values})
-
-
-def _largest(network: ResidualNetwork, samples: int, seed: int) -> tuple[float, ...]:
-    result = simulate_gradients(network, 2.0, samples=samples, seed=seed)
-    layer = int(np.argmax(result.theory))
-    values = (result.theory[layer], result.upper_bound, result.gradients[layer])
-    return *map(float, values), float(result.gradients_error[layer])
-
-
-def _numbers(theory: Mapping[str, str], chosen: str, values: Mapping[str, Any]) -> Numbers:
-    """For every schedule the values of theory with their names, and the simulation."""
-    curves = []
-    for i, schedule in enumerate(SCHEDULES):
-        for key, kind in theory.items():
-            curves.append(Curve("a", f"{schedule}, {kind}", values["depths"], values[key][i]))
-        points = values["simulated"][i], values["error"][i]
-        curves.append(Curve("a", f"{schedule}, simulation", values["depths"], *points))
-    return Numbers(curves, chosen, values)
-
-
 @picture((4.6,), 2.7)
-def draw_gradients(axes: Any, numbers: Numbers) -> None:
-    """Theory against depth as lines, bounds dotted, simulation with two standard errors."""
+def draw_width(axes: Any, numbers: Numbers) -> None:
+    """Theory against depth as lines, simulation with two standard errors."""
     (ax,) = axes
     points: Any = {"fmt": "o", "markersize": 3}
     for curve in numbers.listed:
-        schedule, kind = curve.label.split(", ")
+        schedule = curve.label.split(", ")[0]
         colour = dict(zip(SCHEDULES, COLOURS, strict=True))[schedule]
         if curve.error is not None:
             ax.errorbar(curve.x, curve.y, 2 * curve.error, color=colour, **points)
-        elif kind == "bound":
-            ax.plot(curve.x, curve.y, ":", color=colour)
         else:
             ax.loglog(curve.x, curve.y, color=colour, label=schedule)
     ax.set_xticks(numbers.depths, [f"{depth}" for depth in numbers.depths])
     ax.set_xticks([], minor=True)
     ax.set(xlabel=numbers.axes[0], ylabel=numbers.axes[1])
     ax.legend()
-
-
-draw_width = draw_gradients

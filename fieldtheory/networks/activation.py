@@ -31,7 +31,7 @@ def as_activation(value: Any) -> Activation:
         not matter. Formulas and sources are in ``named_activations.DEFINITIONS``.
         Or arithmetic in one letter, such as "x/(1 + abs(x))", see `activation_from_text`.
         Or a SymPy expression in one symbol. Or a function or module of NumPy, SciPy, math, SymPy,
-        PyTorch, JAX, such as ``np.tanh`` and ``torch.nn.ELU(0.5)``, or a function of one's own,
+        PyTorch, such as ``np.tanh`` and ``torch.nn.ELU(0.5)``, or a function of one's own,
         see `activation_of_callable`.
 
     Raises

@@ -1,4 +1,4 @@
-"""Functions of NumPy, SciPy, PyTorch and JAX by their names, as functions of SymPy expressions.
+"""Functions of NumPy, SciPy and PyTorch by their names, as functions of SymPy expressions.
 
 No other library is imported.
 """
@@ -24,7 +24,7 @@ from fieldtheory.networks.named_activations import (
 
 
 def _clip(x: sp.Expr, *bounds: Any, **named: Any) -> sp.Expr:
-    # Bounds are a_min and a_max or min and max for NumPy, the latter for PyTorch and JAX.
+    # Bounds are a_min and a_max or min and max for NumPy, the latter for PyTorch.
     limits = dict(zip(("low", "high"), bounds, strict=False))
     limits |= {{"in": "low", "ax": "high"}[key[-2:]]: value for key, value in named.items()}
     return clipped(x, **{key: value for key, value in limits.items() if value is not None})

@@ -1,7 +1,7 @@
 """Functions given as activations: those of other libraries by their names, others by calling them.
 
 No other library is imported. A function is called with a stand-in for h that NumPy, SciPy and
-PyTorch hand their functions to, so that it comes back as a SymPy expression; JAX traces its own.
+PyTorch hand their functions to, so that it comes back as a SymPy expression.
 """
 
 from __future__ import annotations
@@ -19,14 +19,9 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.networks.activation import Activation, as_activation, h
 from fieldtheory.networks.array_functions import applied, is_known, plain, registered
-from fieldtheory.networks.jax_expressions import Untraceable, traced
 from fieldtheory.networks.named_activations import registered_name, similar
 
-_LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch", "jax", "flax")
-# Those of JAX, in which gelu is the approximation by default.
-_TRACED = ("jax", "flax")
-# Functions of these do not take the stand-in.
-_BY_NAME = ("math", *_TRACED)
+_LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch")
 
 
 def activation_of_callable(function: Callable[..., Any]) -> Activation:
@@ -35,12 +30,10 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
     Parameters
     ----------
     function : callable
-        A function of NumPy, SciPy, SymPy, math, PyTorch or JAX with a name in ``ACTIVATIONS``,
-        such as ``np.tanh``, ``torch.nn.functional.relu``, ``jax.nn.gelu`` (the approximation by
-        tanh, as it is there); a module of ``torch.nn`` with its parameters, or of one's own; one of
-        these in a `functools.partial`; or any function of one argument made of arithmetic and of
-        functions of NumPy, SciPy, SymPy, PyTorch or JAX, of the latter also by ``jax.jit``,
-        ``jax.vmap`` and ``jax.grad``.
+        A function of NumPy, SciPy, SymPy, math or PyTorch with a name in ``ACTIVATIONS``, such as
+        ``np.tanh``, ``torch.nn.functional.relu``; a module of ``torch.nn`` with its parameters, or
+        of one's own; one of these in a `functools.partial`; or any function of one argument made of
+        arithmetic and of functions of NumPy, SciPy, SymPy or PyTorch.
 
     Returns
     -------
@@ -83,13 +76,11 @@ def _by_name(function: Any, keywords: dict[str, Any]) -> Activation | None:
     """The registered activation that a function of a library is, or None."""
     library, name = _library(function), _name(function)
     kinds = np.ufunc | sp.FunctionClass
-    if not (library in _BY_NAME or isinstance(function, kinds)) or not registered_name(name):
+    # Functions of math do not take the stand-in.
+    if not (library == "math" or isinstance(function, kinds)) or not registered_name(name):
         return None
     with suppress(TypeError):
-        options = {key: plain(value) for key, value in keywords.items()}
-        if registered_name(name) == "gelu" and library in _TRACED:
-            options = {"approximate": True} | options
-        return registered(name, (), options)
+        return registered(name, (), {key: plain(value) for key, value in keywords.items()})
     return None
 
 
@@ -99,7 +90,7 @@ def _library(function: Any) -> str | None:
     module = owner.__name__ if inspect.ismodule(owner) else getattr(function, "__module__", None)
     if isinstance(function, np.ufunc):
         return "numpy"
-    # What jax.grad(f) and numpy.vectorize(f) return has the name and module of f.
+    # What numpy.vectorize(f) returns has the name and module of f.
     if getattr(sys.modules.get(str(module)), _name(function), None) is not function:
         return None
     root = str(module).split(".")[0]
@@ -114,7 +105,10 @@ def _name(function: Any) -> str:
 def _called(function: Callable[..., Any]) -> Activation:
     """The activation that a function makes of h."""
     try:
-        value = _value_at(function, h)
+        if isinstance(function, type) and validation.is_torch_module(function):
+            # A class of modules stands for the module with its defaults.
+            function = function()
+        value = function(_Argument(h))
     except Exception as error:
         raise _unreadable(function, " ".join(str(error).split()) or type(error).__name__) from error
     if isinstance(value, _Argument) and value.activation is not None:
@@ -125,28 +119,13 @@ def _called(function: Callable[..., Any]) -> Activation:
     return Activation(expression, _name(function) if _library(function) else "")
 
 
-def _value_at(function: Callable[..., Any], argument: sp.Symbol) -> Any:
-    if _library(function.func if isinstance(function, partial) else function) in _TRACED:
-        return traced(function, argument)
-    try:
-        if isinstance(function, type) and validation.is_torch_module(function):
-            # A class of modules stands for the module with its defaults.
-            function = function()
-        return function(_Argument(argument))
-    except Exception as error:
-        try:
-            return traced(function, argument)
-        except Untraceable:
-            raise error from None
-
-
 def _unreadable(function: Any, reason: str) -> ValueError:
     name = _name(function)
     registered = registered_name(name)
     question = f"; did you mean {registered!r}?" if registered else similar(name)
     reason = validation.shortened(reason)
     return ValueError(
-        "activation must be made of functions of NumPy, SciPy, SymPy, PyTorch or JAX if it is a "
+        "activation must be made of functions of NumPy, SciPy, SymPy or PyTorch if it is a "
         "function, such as lambda x: x/(1 + np.abs(x)), or be text such as 'x/(1 + abs(x))', "
         f"got {name}, which cannot be called with a symbol ({reason}){question}"
     )

@@ -33,7 +33,6 @@ _REASONS = {
     "labels": "the derivative of what labels say is written for one matrix a layer",
     "optimal_output_variance": "the readout of blocks is linear: no variance is the best for it",
     "depth_limit": "the flow to infinite depth is written for one matrix a layer",
-    "simulate_gradients": "gradients are carried back through one matrix a layer",
     "simulate_response": "it perturbs neurons of one kind, and blocks have two",
     "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
     "a response after labels": "it needs correlators of three kernels for units of one kind",
@@ -49,13 +48,13 @@ _REASONS = {
 _OF_RESULTS = {
     "diagrams, correction": "the loop expansion is written for units of one kind",
     "order=2, four_point_2, kernel_shift_2, mean_shift_2, variance_2, third_cumulant, order_ratio, "
-    "resummed_mean, resummed_variance, output_law, output_density": (
+    "resummed_mean, resummed_variance": (
         "terms of order 1/N² are derived for units of one kind, and blocks have two"
     ),
     "log_kernels, log_response, log_tangent_kernels, tangent_signs": (
         "numbers beyond float64 follow the asymptote of one φ"
     ),
-    "mean_shift_error, four_point_error": "averages of hidden units of blocks are not sampled",
+    "mean_shift_error, four_point_error, response_shift_error": "averages of hidden units of blocks are not sampled",
 }
 RESIDUAL_ONLY, _ATTRIBUTES = (
     {name: why for names, why in reasons.items() for name in names.split(", ")}
@@ -68,9 +67,9 @@ def residual_only(name: str, network: Any) -> TypeError:
 
     Examples
     --------
-    >>> residual_only("simulate_gradients", SeparateTheory())
-    TypeError('simulate_gradients is of residual networks only, because gradients are carried back \
-through one matrix a layer; got a SeparateTheory')
+    >>> residual_only("samples", SeparateTheory())
+    TypeError('samples is of residual networks only, because G11 of blocks is computed as a whole, \
+not by sampled neurons; got a SeparateTheory')
     """
     why, kind = RESIDUAL_ONLY[name], type(network).__name__
     return TypeError(f"{name} is of residual networks only, because {why}; got a {kind}")

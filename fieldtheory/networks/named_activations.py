@@ -103,7 +103,7 @@ DEFINITIONS: dict[str, Definition] = {
     "sin": Definition(lambda: sp.sin(h), "Sitzmann et al., arXiv:2006.09661", "sine siren"),
     "gelu_tanh": Definition(
         lambda: h * (1 + tanh(sqrt(2 / sp.pi) * (h + _CUBIC * h**3))) / 2,
-        "arXiv:1606.08415: approximation of gelu, the default of jax.nn.gelu",
+        "arXiv:1606.08415: approximation of gelu",
         "gelu_new",
     ),
     "quick_gelu": Definition(

@@ -99,7 +99,7 @@ def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
     """Results of the tasks, in their order.
 
     Processes are joblib's, which start from nothing: one that is forked next to threads, as those
-    of JAX, can wait forever for what a thread held.
+    of torch, can wait forever for what a thread held.
 
     Parameters
     ----------

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, input_width
@@ -21,24 +20,12 @@ from fieldtheory.numerics.infinite_width.layer_functions import network_function
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.one_input.one_theory import OneTheory
-from fieldtheory.numerics.one_input.output_law import (
-    OutputLaw,
-    OutputMoments,
-    edgeworth,
-    nearest_mixture,
-)
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
-from fieldtheory.numerics.validity import (
-    LARGE,
-    SHIFT,
-    warn_if_not_small,
-    warn_if_spread,
-    warn_of_left_out,
-)
+from fieldtheory.numerics.validity import LARGE, SHIFT, warn_if_not_small, warn_if_spread
 
 # Fluctuations of kernels, relative to their mean, from which on the next order shows whether the
 # expansion holds, up to those where it does not.
@@ -377,73 +364,6 @@ class Solution(WithTangents):
         1; the variance may then be negative.
         """
         return self._one.resummed[1]
-
-    def output_law(self, method: str = "mixture") -> OutputLaw:
-        """The law of one output y at the width of the network, to the order of the solution.
-
-        Given the output kernel C = C^(L+1), y is Gaussian of variance C, and C fluctuates:
-        p(y) = ⟨N(y; 0, C)⟩, for one input.
-
-        Parameters
-        ----------
-        method : {"mixture", "edgeworth"}
-            "mixture": the average over a positive law of C with the mean and variance of the
-            solution: the gamma law at order 1; at order 2 the generalised gamma law, which has the
-            third cumulant as well, with `resummed_mean` and `resummed_variance`. Outside the
-            expansion, where no positive law has all of these, it is the gamma law of order 1, or,
-            if the mean to order 1/N is below the variance of the bias, that of mean C*.
-            "edgeworth": the expansion of p(y) itself in 1/N, a Gaussian with Hermite
-            polynomials, which may be negative.
-
-        Returns
-        -------
-        OutputLaw
-            With ``pdf(y)``, ``cdf(y)``, ``sf(y)`` and ``ppf(p)``; an output is beyond ±t
-            with probability ``2 * sf(t)``.
-
-        Raises
-        ------
-        ValueError
-            If the output vanishes, or there are several inputs.
-
-        Warns
-        -----
-        ValidityWarning
-            With what "mixture" leaves out, where no positive law has all moments.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.ResidualNetwork(depth=5, activation="relu", branch_scale=0.3, width=30)
-        >>> law = ft.solve(net, 0.5, order=2).output_law()
-        >>> law.ppf([0.01, 0.5, 0.99]).round(3)
-        array([-1.701,  0.   ,  1.701])
-        """
-        validation.choice("method", method, ("mixture", "edgeworth"))
-        self.require("G12", "output_law")
-        if self._has_matrix:
-            raise ValueError(
-                f"output_law is for one input, got K0 of shape {self.input_kernel.shape}: solve "
-                "with the variance of one of them"
-            )
-        moments = OutputMoments.of(self, floor=float(self._mean_field.layers.biases[-1]))
-        if method == "edgeworth":
-            return edgeworth(moments)
-        law, left_out = nearest_mixture(moments)
-        warn_of_left_out(self.network, left_out)
-        return law
-
-    def output_density(self, y: Any, method: str = "mixture") -> np.ndarray:
-        """The density of one output at y, a number or an array, see `output_law`.
-
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> s = ft.solve(ft.ResidualNetwork(depth=5, branch_scale=0.3, width=30), 0.5)
-        >>> s.output_density([0.0, 1.0], method="edgeworth").round(4)
-        array([0.5421, 0.214 ])
-        """
-        return self.output_law(method).pdf(y)
 
     def __repr__(self) -> str:
         net = self.network

@@ -97,17 +97,6 @@ def warn_if_spread(
     return spread
 
 
-def warn_of_left_out(network: LayeredNetwork, left_out: str) -> None:
-    """Warn that the law of an output does without some terms of its kernel, if there are any."""
-    if left_out:
-        warnings.warn(
-            f"no positive law of the output kernel has all of its moments at depth {network.depth} "
-            f"and width {network.width}: {left_out} left out of the law of the output",
-            ValidityWarning,
-            stacklevel=validation.level_of_user(),
-        )
-
-
 def warn_if_orders_are_close(network: LayeredNetwork, relative: np.ndarray) -> None:
     """Warn if terms of order 1/N² exceed a tenth of those of order 1/N in some layer."""
     layer = int(np.argmax(relative))

@@ -22,7 +22,6 @@ from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.precision.layer_recursion import exact_kernel
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
-from fieldtheory.scaling.interpolated_pairs import in_blocks
 
 # Pairs of inputs, times networks, that are solved together.
 _AT_ONCE = 1024
@@ -60,8 +59,7 @@ def optimal_scaling(
 
     "response" is exact: ρ* = argmax χ^out(ρ), the root of the derivative of the recursion of F25
     eqs. (51)-(55), found by a bracketing root finder around the highest maximum on a grid, for all
-    networks and entries of the kernel at once; of many pairs of inputs most are interpolated from
-    others, to 1e-9. "saturation" is F25 eq. (67), the scaling at which
+    networks and entries of the kernel at once. "saturation" is F25 eq. (67), the scaling at which
     the linearised signal fills the dynamic range, K^(L) = (V/2)²; "large_depth" its form (68) for
     L → ∞, up to O(L^{-3/2}). "deep_limit" is exact for L → ∞,
 
@@ -337,7 +335,8 @@ def of_kernel(
     (sought,) = np.nonzero(alone | ~_equal(p, q, r))
     p, q, r = p[sought], q[sought], r[sought]
     count, size = len(p), max(1, _AT_ONCE // networks)
-    blocks: Iterator[tuple[np.ndarray, ...]] = in_blocks(optima, p, q, r, size)
+    parts = (np.arange(at, min(at + size, count)) for at in range(0, count, size))
+    blocks: Iterator[tuple[np.ndarray, ...]] = ((i, optima(p[i], q[i], r[i])) for i in parts)
     if progress:
         blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
     of_pairs = np.full((networks, len(alone)), np.nan)

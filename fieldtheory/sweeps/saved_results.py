@@ -11,7 +11,6 @@ from fieldtheory import diffusions as diffusions
 from fieldtheory import grams as grams
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
-from fieldtheory.montecarlo import gradient_norms as gradient_norms
 from fieldtheory.montecarlo import perturbation as perturbation
 from fieldtheory.montecarlo.comparison import comparison_result as comparison_result
 from fieldtheory.montecarlo.sampling import many_inputs as many_inputs

@@ -98,12 +98,3 @@ def test_fluctuations_at_equal_width_and_depth():
     assert found.theory[0, 1] > 3 * found.theory[0, 0]
     assert (found.theory[1:, 1] < 1.6 * found.theory[1:, 0]).all()
     assert len(sr.draw_width(found).axes) == 1 and len(found.curves()) == 6
-
-
-def test_gradients_explode_without_scaling_and_keep_below_the_bound():
-    found = sr.gradients(depths=(5, 20), width=400, samples=60)
-    z = (found.simulated - found.theory) / found.error
-    assert np.abs(z).max() < 4 and (found.theory < found.bounds).all()
-    assert found.theory[0, 1] == pytest.approx(2**15 * found.theory[0, 0], rel=1e-9)
-    assert (found.theory[1:, 1] < 1.5 * found.theory[1:, 0]).all()
-    assert len(sr.draw_gradients(found).axes) == 1 and len(found.curves()) == 9

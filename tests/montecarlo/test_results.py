@@ -40,8 +40,6 @@ MAKE = {
     ),
     "response": lambda: ft.simulate_response(NET, [0.3, 0.4], samples=20, layer=1),
     "response of pairs": lambda: ft.simulate_response(NET, K0_PAIR, samples=20),
-    "gradients": lambda: ft.simulate_gradients(RELU, 0.4, samples=20, loss_slope="x - 1"),
-    "gradients of inputs": lambda: ft.simulate_gradients(RELU, [0.4, 0.5], samples=20),
     "trace": lambda: ft.covariance_with(ft.solve(NET, K0_PAIR), np.eye(2), samples=20),
     "comparison": lambda: compared(0.4, responses=True),
     "comparison of pairs": lambda: compared(K0_PAIR, responses=False),

@@ -1,4 +1,4 @@
-"""Functions of NumPy, SciPy, math, PyTorch, JAX and of one's own as activations."""
+"""Functions of NumPy, SciPy, math, PyTorch and of one's own as activations."""
 
 import math
 from functools import partial
@@ -125,80 +125,6 @@ def test_modules_that_are_no_function_of_one_number(text):
     torch = pytest.importorskip("torch")
     with pytest.raises(ValueError, match=f"^activation must be made of .*{REFUSED[text]}"):
         as_activation(eval(f"nn.{text}", {"nn": torch.nn}))
-
-
-def test_jax():
-    jax = pytest.importorskip("jax")
-    for function, name in (
-        *((jax.nn.gelu, "gelu_tanh"), (partial(jax.nn.gelu, approximate=False), "gelu")),
-        *((jax.nn.relu, "relu"), (jax.nn.silu, "swish"), (jax.nn.hard_tanh, "hard_tanh")),
-        *((jax.nn.soft_sign, "softsign"), (jax.numpy.tanh, "tanh"), (jax.scipy.special.erf, "erf")),
-    ):
-        assert as_activation(function) is ACTIVATIONS[name]
-    leaky = as_activation(partial(jax.nn.leaky_relu, negative_slope=0.2))
-    assert leaky.expression == sp.Max(0, h) + sp.Min(0, h) / 5
-    with pytest.raises(ValueError, match="unexpected keyword argument 'beta'"):
-        as_activation(partial(jax.nn.elu, beta=2.0))
-
-
-# Functions of JAX that are traced.
-OF_JAX = {
-    "lambda x: jnp.tanh(2 * x)": "tanh(2*h)",
-    "jax.jit(lambda x: jnp.tanh(2 * x))": "tanh(2*h)",
-    "jax.vmap(lambda x: jax.lax.cond(x > 0, jnp.tanh, jnp.sin, x))": None,
-    "jax.grad(jax.nn.softplus)": "exp(h)/(exp(h) + 1)",
-    "jax.jit(jax.nn.relu)": "Max(0, h)",
-    "jax.jit(jax.nn.gelu)": None,
-    "lambda x: jax.nn.gelu(x, approximate=False)": None,
-    "lambda x: jax.nn.softplus(3 * x) / 3": "log(exp(3*h) + 1)/3",
-    "lambda x: jnp.where(x > 0, x, 0.1 * jnp.expm1(x))": None,
-    "lambda x: jnp.clip(x, -1, 2) + jnp.clip(x, max=0.5)": None,
-    "lambda x: jnp.where(x == 0, 1.0, jnp.sin(x) / x)": "sin(h)/h",
-    "lambda x: ((x > -1) & ~(x > 1)) * jax.nn.silu(x)": None,
-    "lambda x: jax.lax.clamp(-1.0, x, 0.5) + jnp.float32(0.1) * x": None,
-    "lambda x: x**2 / jnp.sqrt(1 + jnp.square(x)) + jax.lax.rsqrt(1 + x * x)": None,
-    "partial(jax.nn.celu, alpha=0.3)": "celu",
-}
-
-
-@pytest.mark.parametrize("text", OF_JAX)
-def test_functions_traced_by_jax(text):
-    jax = pytest.importorskip("jax")
-    function = eval(text, {"jax": jax, "jnp": jax.numpy, "partial": partial})
-    found = as_activation(function)
-    if OF_JAX[text]:
-        assert OF_JAX[text] in (str(found.expression), found.name.split("(")[0])
-    grid = np.array([-9.3, -1.01, -0.6, -0.07, 0.05, 0.4, 1.6, 7.3], np.float32)
-    one_by_one = "vmap" not in text
-    expected = [function(u) for u in grid] if one_by_one else function(jax.numpy.asarray(grid))
-    values = [float(found(sp.Float(float(u), 20))) for u in grid]
-    np.testing.assert_allclose(values, np.asarray(expected, float), rtol=3e-6, atol=3e-7)
-
-
-def test_constants_traced_by_jax_have_the_digits_of_float64():
-    jax = pytest.importorskip("jax")
-    gelu = as_activation(lambda x: jax.nn.gelu(x, approximate=False))
-    for u in (-3.0, 0.7):
-        expected = u * scipy.special.ndtr(u)
-        assert float(gelu(sp.Float(u, 20))) == pytest.approx(expected, rel=2e-15)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("lambda x: jnp.sum(x) * x", "reduce_sum is not one of them"),
-        ("lambda x: x.astype(int) * 1.0", "convert_element_type"),
-        ("lambda x: x.astype(jnp.bfloat16)", "convert_element_type"),
-        ("lambda x: jnp.array([1.0, 2.0]) * x", "size 1"),
-        ("lambda x: jax.lax.fori_loop(0, 3, lambda i, y: jnp.tanh(y), x)", "scan"),
-        ("jax.nn.softmax", "got softmax, .*reduce_max"),
-        ("lambda x: x if x > 0 else jnp.sin(x)", "is not known; choose with np.where"),
-    ],
-)
-def test_what_jax_cannot_be_read_of(text, message):
-    jax = pytest.importorskip("jax")
-    with pytest.raises(ValueError, match=message):
-        as_activation(eval(text, {"jax": jax, "jnp": jax.numpy}))
 
 
 def test_names_of_other_functions_are_not_taken():

@@ -30,7 +30,7 @@ def softplus(u):
     return np.logaddexp(0, u)
 
 
-# As PyTorch and JAX document them.
+# As PyTorch documents them.
 REFERENCES = {
     "erf": special.erf,
     "tanh": np.tanh,

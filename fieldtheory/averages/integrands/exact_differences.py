@@ -53,7 +53,7 @@ def precise_determinant(K_xx: mpmath.mpf, K_yy: mpmath.mpf, K_xy: mpmath.mpf) ->
 
 
 def differences(xp: Any, determinant: Callable) -> dict[str, Callable]:
-    """Functions by name, with the array functions of NumPy or JAX and a determinant of K.
+    """Functions by name, with array functions and a determinant of K.
 
     ``exponential_difference`` is exp(u) − exp(v), given u − v, which may be known better than u and
     v; ``difference_variance`` is ⟨(x − y)²⟩ = K_xx + K_yy − 2 K_xy; ``arcsine`` is that of the

@@ -158,7 +158,7 @@ def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
 def in_float64(entries: Any) -> Any:
     """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
 
-    Arrays of such integers are no numbers to NumPy and JAX.
+    Arrays of such integers are no numbers to NumPy.
 
     Examples
     --------

@@ -50,11 +50,6 @@ def gram(*values: Any) -> Any:
     return total / values[0].shape[-1]
 
 
-def mean_square(*values: np.ndarray) -> np.ndarray:
-    """`gram` for one input without an axis of its own, (..., N) -> (..., 1)."""
-    return observable(values).mean(axis=-1, keepdims=True)
-
-
 def observable(features: tuple) -> Any:
     """g(h, h) = Σ_k ψ_k(h)² of every neuron."""
     total = features[0] ** 2
@@ -110,7 +105,7 @@ def forward(
 
 
 def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
-    """W x + b from standard normals (n, fan_in, N) and (n, 1, N), for arrays of NumPy or JAX.
+    """W x + b from standard normals (n, fan_in, N) and (n, 1, N).
 
     ``deviations`` are those of the entries of W, times √fan_in, and of b.
     """
