@@ -54,7 +54,9 @@ _OF_RESULTS = {
     "log_kernels, log_response, log_tangent_kernels, tangent_signs": (
         "numbers beyond float64 follow the asymptote of one φ"
     ),
-    "mean_shift_error, four_point_error, response_shift_error": "averages of hidden units of blocks are not sampled",
+    "mean_shift_error, four_point_error, response_shift_error": (
+        "averages of hidden units of blocks are not sampled"
+    ),
 }
 RESIDUAL_ONLY, _ATTRIBUTES = (
     {name: why for names, why in reasons.items() for name in names.split(", ")}
