@@ -17,8 +17,8 @@ import numpy as np
 
 from fieldtheory.averages.integrands.exact_differences import determinant
 
-# The small variance ε: in float64 its square and the ratio of any variance to it are numbers.
-VANISHING = 1e-100
+# The small variance ε: in float64 its fourth power, which the order 1/N² divides by, is a number.
+VANISHING = 1e-60
 # Signals are parallel if 1 − |c| is the rounding of products of inputs of some 1000 dimensions.
 PARALLEL = 2.0**-49
 
@@ -31,7 +31,7 @@ def not_vanishing(
     Examples
     --------
     >>> [float(k) for k in not_vanishing(*np.array([0.0, 2.0, 0.0]))]
-    [1e-100, 2.0, 0.0]
+    [1e-60, 2.0, 0.0]
     """
     joint = np.where((K_xx == 0) & (K_yy == 0), VANISHING, K_xy)
     return narrow_alone(K_xx), narrow_alone(K_yy), joint

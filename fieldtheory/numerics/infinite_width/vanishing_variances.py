@@ -22,7 +22,7 @@ def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> networks = [ResidualNetwork(depth=1, activation=name) for name in ("relu", "sign")]
     >>> [limit_variances(network, np.zeros(2)).tolist() for network in networks]
-    [[0.0, 0.0], [1e-100, 1e-100]]
+    [[0.0, 0.0], [1e-60, 1e-60]]
     """
     if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
         return K
