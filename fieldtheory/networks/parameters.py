@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from fieldtheory.validation import excerpt
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -191,6 +189,9 @@ def named_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 raise TypeError(unknown_argument(name, names))
         given = dict(zip(names, args, strict=False)) | kwargs
         if "self" not in parameters and (missing := [n for n in required if n not in given]):
+            # It loads NumPy, which the shell does without for its help.
+            from fieldtheory.validation import excerpt
+
             got = ", ".join(f"{name}={excerpt(value)}" for name, value in given.items())
             words = f"{function.__name__} must be given {' and '.join(missing)}"
             raise TypeError(f"{words}, got {f'{got} alone' if got else 'nothing'}")

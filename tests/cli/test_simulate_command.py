@@ -118,8 +118,8 @@ class TestCompare:
         assert result.exit_code == 1
         assert "Is the theory right? No: extrapolated from the widths 50 and 100" in result.stdout
 
-    def test_three_neurons_are_not_described_by_a_right_theory(self):
-        result = call("simulate", "-L", 5, "--width", 3, "-n", 2000, "--compare")
+    def test_four_neurons_are_not_described_by_a_right_theory(self):
+        result = call("simulate", "-L", 5, "--width", 4, "-n", 2000, "--compare")
         assert result.exit_code == 1
-        assert "Is the theory right? Yes: extrapolated from the widths 3 and 6" in result.stdout
-        assert "Does it describe width 3? No: the simulation deviates" in result.stdout
+        assert "Is the theory right? Yes: extrapolated from the widths 4 and 8" in result.stdout
+        assert "Does it describe width 4? No: the simulation deviates" in result.stdout

@@ -198,11 +198,6 @@ def test_chunks_files_and_samples(method, tmp_path):
             {"K0": K0[3]},
             "'kernel' needs at most 2 inputs at width 3, got P = 3; use 'weights'",
         ),
-        (
-            {},
-            {"K0": 1.0, "variance_reduction": "control_variate"},
-            "variance_reduction must be left",
-        ),
         ({}, {"K0": 0.0}, "K0 must have positive variances where a norm divides by them, got 0"),
         ({}, {"K0": 1.0, "method": "weight"}, "method must be one of kernel, weights"),
         ({}, {"K0": 1.0, "samples": 3}, "samples must be an integer >= 20"),

@@ -89,7 +89,7 @@ def test_outputs_are_independent():
         ({"X": [[1.0], [1.0]], "noise_variance": 0.0}, ValueError, "singular to rounding.*jitter"),
         # Noise that is lost in rounding is none.
         ({"X": [[1.0], [1.0]], "noise_variance": 1e-17}, ValueError, "singular to rounding"),
-        ({"noise": 1.0}, TypeError, "unknown argument 'noise', known are"),
+        ({"noise": 1.0}, TypeError, "unknown argument 'noise': did you mean noise_variance"),
     ],
 )
 def test_bad_input(change, error, words):

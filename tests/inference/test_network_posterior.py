@@ -289,7 +289,6 @@ def test_jumps_of_many_inputs_are_refused():
         ({"K0": None, "X": X, "X_test": X[:, :2]}, r"X and X_test must have shapes .* \(5, 2\)"),
         ({"K0": None, "X": X[:3]}, "one label for each of the 3 rows of X, got 1; .* are X_test"),
         ({"network": network("erf", 100).replace(branch_scale=[[0.1]])}, "without batch axes"),
-        ({"network": linear_block(10), "samples": 400}, "samples must be left out for a Block"),
         ({"network": linear_block(10).replace(skip_scale=[[0.1]])}, "without batch axes"),
     ],
 )
