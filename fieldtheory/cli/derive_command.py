@@ -61,9 +61,6 @@ def derive(
         bool,
         typer.Option("--numbered", help="Numbered, labelled equations that break across pages."),
     ] = False,
-    put_in: Annotated[
-        bool, typer.Option("--put-in", help="Put the activation and its derivatives in.")
-    ] = False,
     notation: Annotated[
         str | None, typer.Option(help="F25 for the letters of the paper, coefficients written out.")
     ] = None,
@@ -124,7 +121,6 @@ def derive(
     scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
     styles: dict[str, Any] = {
         "layers": None if layers == "generic" else layers,
-        "put_in": put_in or None,
         "notation": notation,
     }
     # Of documents and of formulas alone.

@@ -23,7 +23,7 @@ _REASONS = {
     "variance_reduction": "its control variates are those of one matrix a layer",
     "exact": "the integral over last layers is written for one matrix a layer",
     "samples": "G11 of blocks is computed as a whole, not by sampled neurons",
-    "layers, abbreviate, put_in, notation, misprints, tangent_kernel, saturation, large_depth": (
+    "layers, abbreviate, notation, misprints, tangent_kernel, saturation, large_depth": (
         "formulas of blocks are those of symbolic layers, in short symbols"
     ),
     "method='saturation', method='large_depth', method='deep_limit', dynamic_range, slope": (

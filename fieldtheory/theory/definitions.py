@@ -64,8 +64,6 @@ class Notation:
         Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
     column : float
         The width of a column, in points.
-    put_in : bool
-        Whether a named φ is put into all averages.
     """
 
     fields: ClassVar[str] = "C"
@@ -76,7 +74,6 @@ class Notation:
     activation: Activation | None
     abbreviate: bool
     column: float = TEXT_WIDTH
-    put_in: bool = False
 
     @property
     def matrices(self) -> bool:
@@ -124,11 +121,9 @@ class Notation:
         return rules
 
     def chosen(self, expr: sp.Expr) -> sp.Expr:
-        """Averages with φ put in where they are narrower than with the letter φ, or wherever."""
+        """Averages with φ put in where they are narrower than with the letter φ."""
         if self.activation is None:
             return expr
-        if self.put_in:
-            return with_activation(expr, self.activation).replace(sym.phi, self.activation)
         return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:

@@ -136,7 +136,6 @@ class Derivation(ActionTheory):
         *,
         width: float = TEXT_WIDTH,
         numbered: bool = False,
-        put_in: bool = False,
         notation: str | None = None,
     ) -> str:
         """LaTeX of results in short symbols, with the definitions of what stands in them.
@@ -164,8 +163,6 @@ class Derivation(ActionTheory):
         numbered : bool
             Environments ``align`` with a number and a ``\\label`` for every equation, which may
             break across pages, in place of one display that may not.
-        put_in : bool
-            Put a named φ and its derivatives into the averages, as tanh' = 1 − tanh².
         notation : "F25", optional
             The letters of F25: 𝒮, 𝒢, φ^(l), ⟨A, B⟩^c, coefficients written out.
 
@@ -202,7 +199,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         explicit = layers == "explicit"
         last = sp.Integer(self.depth) if explicit else sym.DEPTH
         table = EXPLICIT if explicit else GENERIC
-        letters = self._letters(last, abbreviate, width, put_in, notation)
+        letters = self._letters(last, abbreviate, width, notation)
         if quantities == [SYMBOLS]:
             texts = sym.meanings(self.family, self.inputs)
             return in_letters(symbols_latex(texts, letters.column, numbered), notation)
@@ -211,21 +208,20 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         return in_letters(results_latex(quantities, letters, table, numbered), notation)
 
     def _letters(
-        self, last: sp.Expr, abbreviate: bool, width: float, put_in: bool, notation: str | None
+        self, last: sp.Expr, abbreviate: bool, width: float, notation: str | None
     ) -> Notation:
         """Notation from checked arguments; F25 has no short symbols."""
         width = validation.within("width", width, 240.0, 2000.0)
         if notation is not None:
             validation.choice("notation", notation, ["F25"])
         short = abbreviate and notation is None
-        return Notation(self._layers, last, self.inputs, self.activation, short, width, put_in)
+        return Notation(self._layers, last, self.inputs, self.activation, short, width)
 
     def document(
         self,
         layers: str = "generic",
         *,
         width: float = TEXT_WIDTH,
-        put_in: bool = False,
         notation: str | None = None,
         misprints: bool = True,
     ) -> str:
@@ -239,7 +235,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         layers : {"generic", "explicit"}
             For symbolic layers, or with a section that writes them out at the depth of the
             derivation.
-        width, put_in, notation
+        width, notation
             As in `latex`. Columns of up to 270 points stand two on a page.
         misprints : bool
             Whether it remarks which printed equations of F25 do not hold.
@@ -257,7 +253,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         validation.choice("layers", layers, _LAYERS)
         if not issubclass(self.family, ResidualNetwork):
             raise ValueError(f"document is that of a ResidualNetwork, got {self!r}")
-        letters = self._letters(sym.DEPTH, True, width, put_in, notation)
+        letters = self._letters(sym.DEPTH, True, width, notation)
         # Entries of all pairs would fill pages.
         short = letters.abbreviate or self.inputs > 1
         at_depth = replace(letters, last=sp.Integer(self.depth), abbreviate=short)

@@ -32,10 +32,10 @@ class TestDerive:
         assert output("derive", "-L", 1, "-w", "chi") == output("derive", "-L", 1, "-w", "response")
 
     def test_pages_columns_and_notations(self):
-        options = ["--numbered", "--width", 246, "-a", "tanh", "--put-in"]
+        options = ["--numbered", "--width", 246, "-a", "tanh"]
         shown = output("derive", "-L", 1, "-w", "S21,G12", *options)
         th = ft.derive(1, activation="tanh")
-        expected = th.latex(["S21", "G12"], width=246, numbered=True, put_in=True)
+        expected = th.latex(["S21", "G12"], width=246, numbered=True)
         assert shown == expected + "\n"
         shown = output("derive", "-L", 1, "-w", "action", "--notation", "F25")
         assert shown == ft.derive(1).latex("action", notation="F25") + "\n"
@@ -78,6 +78,6 @@ def test_document():
     options = ("-L", 1, "-a", "erf", "--skip-scale", "per-layer", "--layers", "explicit")
     th = ft.derive(1, activation="erf", skip_scale="per layer")
     assert output("derive", *options, "--document") == th.document("explicit")
-    typeset = ("--width", 246, "--notation", "F25", "--put-in", "--no-misprints")
-    expected = th.document("explicit", width=246, notation="F25", put_in=True, misprints=False)
+    typeset = ("--width", 246, "--notation", "F25", "--no-misprints")
+    expected = th.document("explicit", width=246, notation="F25", misprints=False)
     assert output("derive", *options, "--document", *typeset) == expected

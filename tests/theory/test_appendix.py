@@ -64,9 +64,8 @@ RADICANDS = {"two inputs": 1, "gelu": 3}
 
 COLUMN = {"width": 246, "misprints": False}
 PAPER = {"width": 246, "notation": "F25"}
-WRITTEN = [{"width": width, "put_in": True} for width in (246, 300)]
 QUICK = [("two inputs", COLUMN), ("feed-forward", PAPER)]
-TYPESET = [(name, options) for name in CASES for options in ({}, COLUMN, PAPER, *WRITTEN)]
+TYPESET = [(name, options) for name in CASES for options in ({}, COLUMN, PAPER)]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def of_document(document):
     [
         (CASES["per layer"][0] | {"depth": 2}, "explicit", COLUMN),
         ({"depth": 2, "inputs": 2, "activation": "erf"}, "explicit", {}),
-        ({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25", "put_in": True}),
+        ({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25"}),
         ({"network": ft.FeedForwardNetwork(depth=2)}, "generic", {"misprints": False}),
     ],
 )
@@ -138,12 +137,9 @@ def test_remarks_on_misprints_can_be_left_out(notation):
 @pytest.mark.slow
 def test_letters_columns_and_functions_are_those_asked_for():
     th = ft.derive(2, activation="tanh")
-    plain, paper, written = (
-        th.document(**options) for options in ({}, {"notation": "F25"}, {"put_in": True})
-    )
+    plain, paper = (th.document(**options) for options in ({}, {"notation": "F25"}))
     assert r"\mathcal{G}_{12}^{l m}" in paper and "G_{12}^{l m}" in plain
     assert "a_{l} M'_{l - 1}" in plain and "a_{l} M'_{l - 1}" not in paper
-    assert r"\tanh^{2}(h^{(l)})" in written and r"\tanh^{2}(h^{(l)})" not in plain
     explicit = th.document("explicit")
     assert "S_{22} &= N \\begin{pmatrix}" in explicit and "N G_{11}^{1 1} &=" in explicit
 

@@ -164,13 +164,6 @@ def test_several_results_have_their_definitions_once():
     assert "C &= C_{*}" in both and "C &= C_{*}" not in text
 
 
-def test_activations_are_put_in_where_asked():
-    text = ft.derive(2, activation="tanh").latex("S21", put_in=True)
-    assert r"\left(1 - \tanh^{2}(h^{(l)})\right)^{2}" in text
-    assert r"\phi" not in text
-    assert r"\tanh^{2}(h" in ft.derive(2, activation="tanh").latex("action", put_in=True)
-
-
 def test_what_is_not_written_out_says_so():
     for th, options in (
         (ft.derive(4), {}),

@@ -62,8 +62,6 @@ def test_every_symbol_is_defined(inputs, activation, layers):
         cases = {"": th.latex(quantity, layers)}
         if inputs == 1 or layers == "generic":
             cases["written out"] = th.latex(quantity, layers, abbreviate=False)
-        if activation is not None:
-            cases["φ put in"] = th.latex(quantity, layers, put_in=True)
         if quantity not in SATURATION:
             cases["per layer"] = each.latex(quantity, layers)
         for case, text in cases.items():
