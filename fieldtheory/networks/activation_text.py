@@ -64,6 +64,7 @@ _FUNCTIONS: dict[str, tuple[Callable, int, float]] = {
             *(sp.sech,),
         )
     },
+    **{"expm1": (lambda u: sp.exp(u) - 1, 1, 1), "log1p": (lambda u: sp.log(1 + u), 1, 1)},
     "Heaviside": (sp.Heaviside, 1, 2),
     **{
         c.__name__: (c, 2, 2)
@@ -130,10 +131,10 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     The name is that of a registered activation or of a function below: "sech" is "sech(h)".
 
     The text is read, never executed. Arithmetic has numbers, h or another letter, pi, E, + - * / **
-    |h| and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, log, ln,
-    erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc, Heaviside,
-    clip(x, low, high) and where(condition, x, y), also written x if condition else y, with
-    conditions such as x > 0, -1 < x <= 1, and those joined by ``and`` and ``or``.
+    |h| and functions: the names of registered activations, abs, sign, sqrt, max, min, exp, expm1,
+    log, ln, log1p, erfc, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, sech, sinc,
+    Heaviside, clip(x, low, high) and where(condition, x, y), also written x if condition else y,
+    with conditions such as x > 0, -1 < x <= 1, and those joined by ``and`` and ``or``.
 
     Parameters
     ----------

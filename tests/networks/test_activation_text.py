@@ -29,6 +29,7 @@ class TestTyped:
             ("sin(pi*h)", sp.sin(sp.pi * h)),
             ("log(1 + exp(h))", sp.log(1 + sp.exp(h))),
             ("sqrt(1 + h**2)", sp.sqrt(1 + h**2)),
+            ("log1p(h**2) - expm1(-h**2)", sp.log(1 + h**2) - sp.exp(-(h**2)) + 1),
             ("x/(1 + abs(x))", h / (1 + sp.Abs(h))),
             ("2*tanh(z)", 2 * sp.tanh(h)),
             ("|x|", sp.Abs(h)),
