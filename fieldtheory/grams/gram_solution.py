@@ -47,30 +47,6 @@ class GramSolution(Computed):
     of what block l adds, C^(0) that of the read-in and C^(L+1) of the outputs. With L the depth, P
     inputs, p = P(P+1)/2, and ``...`` the batch axes of the scales and K0:
 
-    field                  shape                             meaning
-    =====================  ================================  =====================================
-    residual_kernels       (..., L+2) or (..., L+2, P, P)    C*^(l), last entry the output kernel
-    kernels                the same                          K^(l), last entry the output kernel
-    residual_response      (..., L+1) or (..., L+1, P, P)    ∂C^(l)/∂K^(0)
-    response               the same                          ∂K^(l)/∂K^(0)
-    output_kernel          (...) or (..., P, P)              K^(L+1)
-    output_response        the same                          χ^out
-    tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
-    output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
-    shares                 (..., L+1) or (..., L+1, P)       C^(l) over γ² K^(l-1) + C^(l)
-    decorrelation          (..., L+2, P, P)                  1 − K_αβ/√(K_αα K_ββ)
-    full_response          (..., L+1, P, P, 3)               ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
-    G12                    (L+2, L+2) or (L+2, L+2, P, P)    response propagator, with its 1/N
-    G11                    (L+2, L+2) or (L+2, L+2, p, p)    Cov(C^(l), C^(m))
-    G11_error              (L+2, L+2, p, p)                  its error, several inputs
-    stream_covariance      (L+1, L+1) or (L+1, L+1, p, p)    Cov(R^(l), R^(m))
-    kernel_variance        (L+1,) or (L+1, P, P)             Var R^(l)
-    mean_shift             (L+2,) or (L+2, P, P)             ⟨C^(l)⟩ − C*^(l) to order 1/N
-    kernel_shift           the same                          ⟨R^(l)⟩ − K^(l) to order 1/N
-    four_point             (L+1,) or (L+1, p, p)             four-point vertex V^(l)
-    output_kurtosis        () or (P,)                        3 Var C/⟨C⟩² of the output
-    =====================  ================================  =====================================
-    =======
     =======================  ================================  =====================================
     field                    shape                             meaning
     =======================  ================================  =====================================
