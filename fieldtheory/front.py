@@ -12,7 +12,6 @@ from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
-from fieldtheory.grams import GramSolution, GramTangentKernels
 from fieldtheory.grams.gram_critical import CriticalBlock, critical_block
 from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
@@ -64,8 +63,6 @@ __all__ = [
     "FeedForwardNetwork",
     "Gain",
     "GaussianAverage",
-    "GramSolution",
-    "GramTangentKernels",
     "KernelFunction",
     "NetworkPosterior",
     "ParameterLaw",

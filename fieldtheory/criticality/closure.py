@@ -18,8 +18,9 @@ from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import gains
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.numerics.one_input import fluctuations
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layers

@@ -28,7 +28,7 @@ from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chunks import with_progress
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
 from fieldtheory.theory.diffusion_limit.wide_closed_forms import WideRates, wide_rates

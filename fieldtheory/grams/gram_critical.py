@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.network_solution import Solution
 
 
 class CriticalBlock(NamedTuple):
@@ -68,7 +68,7 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
     skip = float(one.layer(one.of_layer(1)).skip)
     if not abs(skip) < 1:
         raise ValueError(f"skip_scale must be above -1 and below 1 to keep K0, got {skip:g}")
-    solution = GramSolution(one, np.array(K))
+    solution = Solution(one, np.array(K))
     if one.stream(GramEntry(*(2 * K,) * 3), one.of_layer(1)) != 2 * K:
         raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
     branch = solution.residual_kernels[1]
@@ -76,6 +76,6 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
         raise ValueError(f"network must have branches that add something at K0 = {K:g}, got none")
     scale = float(np.sqrt((1 - skip**2) * K / branch))
     kept = one.replace(branch_scale=scale)
-    parallel = GramSolution(kept, np.array(K)).response[1]
-    perpendicular = GramSolution(kept, np.full((2, 2), K)).response[1, 0, 1]
+    parallel = Solution(kept, np.array(K)).response[1]
+    perpendicular = Solution(kept, np.full((2, 2), K)).response[1, 0, 1]
     return CriticalBlock(scale, float(parallel), float(perpendicular))

@@ -12,11 +12,11 @@ from scipy.optimize import brentq
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.network_solution import Solution
 from fieldtheory.scaling.exact import SEARCHED, maxima
 from fieldtheory.scaling.optimum import (
     METHODS,
@@ -56,7 +56,7 @@ class _Entries:
 
     def _logarithms(self, s: np.ndarray, K0: np.ndarray, entry: Any) -> np.ndarray:
         scales = np.sqrt(s)[..., None] * np.ones(self.network.depth)
-        solution = GramSolution(self.network.replace(branch_scale=scales), K0, self.rtol)
+        solution = Solution(self.network.replace(branch_scale=scales), K0, self.rtol)
         try:
             response, output = solution.output_response, solution.output_kernel
         except OverflowError:
@@ -174,7 +174,7 @@ def spread_scaling(
     def excess(s: Any) -> Any:
         """ln of the ratio over ``spread`` at ρ² = s."""
         scales = np.sqrt(s)[..., None] * np.ones(network.depth)
-        solution = GramSolution(network.replace(branch_scale=scales), np.array(variance), rtol)
+        solution = Solution(network.replace(branch_scale=scales), np.array(variance), rtol)
         if of == "shares":
             blocks = solution.shares[..., 1:]
         else:

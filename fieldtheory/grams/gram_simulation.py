@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.quadrature.compiled import function_of
-from fieldtheory.grams.gram_theory import require_norms
 from fieldtheory.montecarlo.ensemble import groups_of
 from fieldtheory.montecarlo.sampling.forward import (
     affine,
@@ -27,6 +26,7 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.infinite_width.block_functions import require_norms
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
 from fieldtheory.numerics.symmetric_matrices import packed
 

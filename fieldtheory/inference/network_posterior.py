@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.grams import GramSolution
 from fieldtheory.inference import learned_response
 from fieldtheory.inference.fluctuating_kernel import (
     Corrections,
@@ -337,7 +336,7 @@ def _result(
         corrections = (Corrections(kernels, kernels, outputs, outputs, none, none),) * 2
     first, error = (Corrections(*(x / solution.network.width for x in c)) for c in corrections)
     shift, deviation = first.shift + first.covariance, np.hypot(error.shift, error.covariance)
-    if isinstance(solution, GramSolution):
+    if solution.network.markov:
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
         if order:

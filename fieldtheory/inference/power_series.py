@@ -10,8 +10,8 @@ from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 
 
 @named_arguments

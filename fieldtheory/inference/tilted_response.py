@@ -29,7 +29,7 @@ import numpy as np
 
 from fieldtheory.inference.tilted_paths import Neuron, Pace
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 
 # Moves to a used one: paths in between are much the same, and φ'' takes as long as a move.
 _EVERY = 3

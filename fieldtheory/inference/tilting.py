@@ -61,7 +61,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning

@@ -12,7 +12,8 @@ import numpy as np
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym

@@ -140,9 +140,9 @@ def by_network_type(function: Callable[_P, _R]) -> ByNetworkType[_P, _R]:
     def dispatched(*args: Any, **options: Any) -> Any:
         if not args and first in options:
             args = (options.pop(first),)
-        if args and (room := getattr(type(args[0]), "room", "")):
+        if room := getattr(type(args[0]), "room", "") if args else "":
             import_module(room)
-        if args and isinstance(args[0], SeparateTheory):
+        if args and (room or isinstance(args[0], SeparateTheory)):
             own = inspect.signature(implementations.dispatch(type(args[0]))).parameters
             require_known((name for name in options if name in RESIDUAL_ONLY), own, args[0])
         return (implementations if args else function)(*args, **options)

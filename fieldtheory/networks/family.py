@@ -23,6 +23,7 @@ Parameters = Mapping[str, Any]
 FAMILIES: dict[str, type[NetworkFamily]] = {}
 # What responses to the input are divided by, see `input_width`.
 CONVENTIONS = ("derivative", "F25")
+_KINDS = ("weight", "bias")
 
 
 class Coefficients(NamedTuple):
@@ -71,6 +72,12 @@ class DeepNetwork(NetworkFamily, abstract=True):
     """
 
     layer_parameters: ClassVar[tuple[str, ...]] = ()
+    # What the weights between the stream and the signals of hidden units are called.
+    signal_names: ClassVar[tuple[str, ...]] = ()
+    # Whether the Gram matrices of the stream are a Markov chain, at every width.
+    markov: ClassVar[bool] = False
+    # Why a result has no field of a name.
+    without: ClassVar[Mapping[str, str]] = {}
 
     depth: int
     activation: Activation
@@ -117,6 +124,19 @@ class DeepNetwork(NetworkFamily, abstract=True):
         """a_{L+1} = σ²_w,out and c_{L+1} = σ²_b,out; the readout has no skip connection."""
         weight, bias = parameters["readout_weight_variance"], parameters["readout_bias_variance"]
         return Coefficients(weight, bias, 0)
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Kinds of parameters, each with a learning rate."""
+        outer = "outer_" if self.signal_names else ""
+        kinds = [f"{layer}_{kind}" for layer in self.signal_names for kind in _KINDS]
+        kinds = [*kinds, *(f"{outer}{kind}" for kind in _KINDS)]
+        if self.signal_names:
+            kinds = [kind for kind in kinds if f"{kind}_variance" in self.parameters]
+        return tuple(
+            [*(f"readin_{kind}" for kind in _KINDS), *kinds]
+            + [f"readout_{kind}" for kind in _KINDS]
+        )
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -179,6 +199,11 @@ class LayeredNetwork(DeepNetwork, abstract=True):
     Coefficients(weight=rho**2*v_w, bias=rho**2*v_b, skip=gamma)
     """
 
+    without: ClassVar[Mapping[str, str]] = {
+        "stream_covariance": "the kernels of these layers are conditional covariances, and "
+        "four_point has the Gram matrices of the stream"
+    }
+
     @staticmethod
     @abstractmethod
     def features(
@@ -216,7 +241,8 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
 
     With the name of a ``function`` that other families do not have it says why.
     """
-    if function and isinstance(network, SeparateTheory):
+    other = isinstance(network, SeparateTheory | DeepNetwork)
+    if function and other and not isinstance(network, LayeredNetwork):
         raise residual_only(function, network)
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
@@ -224,6 +250,13 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
         )
     check_family(network)
     return network
+
+
+def deep_network(network: Any) -> DeepNetwork:
+    """The argument ``network`` if it is of a family with layers, or raise TypeError."""
+    if isinstance(network, DeepNetwork) and not isinstance(network, LayeredNetwork):
+        return network
+    return checked_network(network)
 
 
 def single_network(network: Any, *others: type, function: str = "") -> Any:

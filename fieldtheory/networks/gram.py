@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import DeepNetwork, Parameters
 
 
@@ -21,7 +20,7 @@ class GramEntry(NamedTuple):
     yy: Any
 
 
-class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
+class GramNetwork(DeepNetwork, abstract=True):
     """A family of two populations: N units of a stream, and M hidden units of every branch.
 
         x^(0) = W_in x + b_in,   R^(l) = (1/N) x^(l) x^(l)ᵀ
@@ -38,6 +37,20 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
     """
 
     room: ClassVar[str] = "fieldtheory.grams"
+    markov: ClassVar[bool] = True
+    without: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (
+            "mean_shift_2",
+            "kernel_shift_2",
+            "variance_2",
+            "third_cumulant",
+            "four_point_2",
+            "order_ratio",
+            "resummed_mean",
+            "resummed_variance",
+        ),
+        "terms of order 1/N² are derived for units of one kind, and blocks have two",
+    )
     # What the weights of the hidden signals are called, in the names of their parameters.
     signal_names: ClassVar[tuple[str, ...]] = ("inner",)
 
@@ -91,10 +104,3 @@ class GramNetwork(SeparateTheory, DeepNetwork, abstract=True):
         ``affine(x, units, weight_variance, bias_variance)`` as of `LayeredNetwork.branch`, with the
         number of units that it returns; ``activity(u_1, ...)`` is Π_k φ_k(u_k).
         """
-
-    @property
-    def trained(self) -> tuple[str, ...]:
-        """Kinds of parameters, each with a learning rate."""
-        layers = ("readin", *self.signal_names, "outer", "readout")
-        kinds = (f"{layer}_{kind}" for layer in layers for kind in ("weight", "bias"))
-        return tuple(kind for kind in kinds if f"{kind}_variance" in self.parameters)

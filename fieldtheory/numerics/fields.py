@@ -305,6 +305,12 @@ FIELDS: Mapping[str, Field] = fields_of(
     G11_error | layer layer_ | \sigma[\mathcal{G}_{11}^{(l,m)}]
         | errors of the covariances of the residual kernels, zero where they are exact
         | finite if_asked order_1 of_pairs several
+    stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
+        | covariances of the Gram matrices of the stream in two layers over networks
+        | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
+        | simulated=Ensemble.kernel_covariance
+    shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
+        | shares of the layers in the mean squares behind them | of_input
     kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)} | variances of the kernels over networks
         | finite spread order_1 simulated=Ensemble.kernel_variance
         | panel=fluctuations column=var_K at_output=G11
@@ -373,16 +379,5 @@ DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
     kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
     """
 )
-# The fields of Gram chains alone.
-GRAM_FIELDS: Mapping[str, Field] = fields_of(
-    r"""
-    stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
-        | covariances of the Gram matrices of the stream in two layers over networks
-        | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
-        | simulated=Ensemble.kernel_covariance
-    shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
-        | shares of the blocks in the mean squares behind them | of_input
-    """
-)
 # All that theory and simulation are compared in.
-COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(GRAM_FIELDS), dict(FIELDS))
+COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(FIELDS))

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, input_width
-from fieldtheory.numerics import shift_response
+from fieldtheory.networks.family import DeepNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.infinite_width import scaled_theory
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.logarithms import Logarithms, decorrelation, log
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
-from fieldtheory.numerics.one_input.one_theory import OneTheory
-from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.markov.markov_theory import MarkovTheory
+from fieldtheory.numerics.neuron_paths import NeuronPaths
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
-from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
-from fieldtheory.numerics.validity import LARGE, SHIFT, warn_if_not_small, warn_if_spread
-
-# Fluctuations of kernels, relative to their mean, from which on the next order shows whether the
-# expansion holds, up to those where it does not.
-_DOUBTFUL = 0.2
+from fieldtheory.numerics.validity import SHIFT, warn_if_not_small
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +123,7 @@ class Solution(WithTangents):
     table = FIELDS
     settings: ClassVar = {"convention": str, "rtol": float, "order": int}
 
-    network: LayeredNetwork
+    network: DeepNetwork  # type: ignore[assignment]
     input_kernel: np.ndarray
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE
@@ -173,23 +164,26 @@ class Solution(WithTangents):
 
     @field
     def log_kernels(self) -> np.ndarray:
-        """ln|K^(l)|, also where K^(l) exceeds float64."""
-        if self._kernels_stay:
-            return scaled_theory.of_array(self.kernels)
-        return self._beyond.log_kernels
+        """ln|K^(l)|, also where K^(l) of ReLU and its relatives exceeds float64."""
+        return self._logarithms.kernels if self._logarithms else log(self.kernels)
 
     @field
     def log_response(self) -> np.ndarray:
-        """ln|χ^(l)|, also where χ^(l) exceeds float64."""
-        axis = self._mean_field.layer_axis
-        if self._kernels_stay and scaled_theory.stays_in_float64(lambda: self.response, axis):
-            return scaled_theory.of_array(self.response)
-        return self._beyond.log_response - np.log(self._responses.input_width)
+        """ln|χ^(l)|, also where χ^(l) of ReLU and its relatives exceeds float64."""
+        if self._logarithms:
+            return self._logarithms.response - np.log(self._responses.input_width)
+        return log(self.response)
+
+    @field
+    def shares(self) -> np.ndarray:
+        """C^(l)/(γ_l² K^(l-1) + C^(l)): of the mean square behind layer l what the layer adds."""
+        C, K = self._mean_field.variances
+        return np.moveaxis(ratio(C[:-1], K[:-1]), 0, -2 if self._has_matrix else -1)
 
     @field
     def decorrelation(self) -> np.ndarray:
         """1 − K_αβ^(l)/√(K_αα^(l) K_ββ^(l)), 0 on the diagonal."""
-        return self._beyond.decorrelation
+        return decorrelation(self._mean_field)
 
     @field
     def full_response(self) -> np.ndarray:
@@ -204,7 +198,7 @@ class Solution(WithTangents):
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
-        return self.pair_theory.G11 if self._has_matrix else self._one.G11
+        return self._fluctuations.G11
 
     @field
     def G11_error(self) -> np.ndarray:
@@ -213,7 +207,12 @@ class Solution(WithTangents):
         Standard errors where correlators are averages over sampled paths of a neuron, and what is
         about left out where their Hermite coefficients fall off too slowly, by less than 1e-4.
         """
-        return self.pair_theory.G11_error
+        return self._fluctuations.G11_error
+
+    @field
+    def stream_covariance(self) -> np.ndarray:
+        """Cov(R^(l), R^(m)) of the Gram matrices of the stream to order 1/N."""
+        return self._fluctuations.stream_covariance
 
     @field
     def kernel_variance(self) -> np.ndarray:
@@ -222,28 +221,18 @@ class Solution(WithTangents):
 
     @field
     def mean_shift(self) -> np.ndarray:
-        """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`."""
-        return self._pair_shift[0] if self._has_matrix else self._one.mean_shift
+        """⟨C^(l)⟩ − C*^(l) to order 1/N: one loop, see `interacting_neurons`, `fluctuations`."""
+        return self.chain.mean_shifts[0]
 
     @field
     def mean_shift_error(self) -> np.ndarray:
         """Errors of the mean shift of several inputs, zero where it is exact; see `G11_error`."""
-        return self._pair_shift[1]
-
-    @cached_property
-    def _pair_shift(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.pair_theory.shift(self.shift_of_variances)
-
-    @cached_property
-    def shift_of_variances(self) -> np.ndarray:
-        """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
-        each = (self._alone(i).mean_shift for i in range(self.inputs))
-        return self.network.width * np.stack([*each], axis=-1)
+        return self.chain.mean_shifts[1]
 
     @field
     def kernel_shift(self) -> np.ndarray:
-        """⟨K^(l)⟩ − K*^(l) to order 1/N, by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
-        return accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+        """⟨K^(l)⟩ − K*^(l) to order 1/N."""
+        return self.chain.kernel_shift
 
     @field
     def residual_response_shift(self) -> np.ndarray:
@@ -253,12 +242,12 @@ class Solution(WithTangents):
     @field
     def response_shift(self) -> np.ndarray:
         """∂/∂K^(0) of the mean shift of K^(l): what the order 1/N adds to χ^(l)."""
-        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[0])[:-1]
+        return self.response_shifts[1]
 
     @field
     def response_shift_error(self) -> np.ndarray:
         """Errors of ``response_shift`` of several inputs, zero where the mean shift is exact."""
-        return accumulate(layer_coefficients(self.network).skips, self.response_shifts[1])[:-1]
+        return self.response_shifts[2]
 
     @field
     def output_response_shift(self) -> np.ndarray:
@@ -266,18 +255,11 @@ class Solution(WithTangents):
         return self.response_shifts[0][-1]
 
     @cached_property
-    def response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
-        """∂ of the mean shift of all C^(l) by K^(0), and its error, both (L + 2, ...)."""
+    def response_shifts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂ of the mean shifts of C^(l), (L + 2, ...), and K^(l), (L + 1, ...), and its error."""
         nu = input_width(self.network, self.convention)
         eta = np.concatenate([self.residual_response, self.output_response[None]]) * nu
-        if self._has_matrix:
-            parts = self.shift_of_variances, eta
-            shift, error = shift_response.of_pairs(self.network, self.input_kernel, *parts)
-        else:
-            K0 = self.input_kernel[None]
-            shift = shift_response.of_one(self.network, K0, eta[:, None])[:, 0]
-            error = np.zeros_like(shift)
-        return shift / nu, error / nu
+        return tuple(each / nu for each in self.chain.response_shifts(eta))  # type: ignore
 
     @field
     def four_point(self) -> np.ndarray:
@@ -293,7 +275,7 @@ class Solution(WithTangents):
     @field
     def four_point_error(self) -> np.ndarray:
         """Errors of the vertex of several inputs, zero where it is exact; see `G11_error`."""
-        return self.pair_theory.four_point_error
+        return self._fluctuations.four_point_error
 
     @field
     def output_kurtosis(self) -> np.ndarray:
@@ -303,7 +285,7 @@ class Solution(WithTangents):
         """
         variance, mean = self.G11[-1, -1], self._mean_field.variances[0][-1]
         if self._has_matrix:
-            variance = np.diagonal(variance)[self.pair_theory.gains.places[0]]
+            variance = np.diagonal(variance)[np.equal(*np.triu_indices(self.inputs))]
         elif self.order == 2:
             shift = ratio(self.mean_shift[-1], mean)
             variance = variance + self.variance_2[-1] - 2 * variance * shift
@@ -312,27 +294,27 @@ class Solution(WithTangents):
     @field
     def mean_shift_2(self) -> np.ndarray:
         """The term of ⟨C^(l)⟩ of order 1/N²: two loops."""
-        return self._one.mean_shift_2
+        return self.chain.one.mean_shift_2
 
     @field
     def kernel_shift_2(self) -> np.ndarray:
         """The term of ⟨K^(l)⟩ of order 1/N²."""
-        return accumulate(layer_coefficients(self.network).skips, self.mean_shift_2)
+        return self.chain.accumulated(self.mean_shift_2)
 
     @field
     def variance_2(self) -> np.ndarray:
         """The term of Var C^(l) of order 1/N²: one loop."""
-        return self._one.variance_2
+        return self.chain.one.variance_2
 
     @field
     def third_cumulant(self) -> np.ndarray:
         """⟨(C^(l) − ⟨C^(l)⟩)³⟩ to order 1/N²."""
-        return self._one.third_cumulant
+        return self.chain.one.third_cumulant
 
     @field
     def four_point_2(self) -> np.ndarray:
         """The next term of the four-point vertex: N ⟨h_i² ; h_j²⟩ = four_point + four_point_2."""
-        return self._one.four_point_2
+        return self.chain.one.four_point_2
 
     @field
     def order_ratio(self) -> np.ndarray:
@@ -342,14 +324,14 @@ class Solution(WithTangents):
         inputs that of each of them alone.
         """
         if not self._has_matrix:
-            return self._one.order_ratio
-        each = (self._alone(i).order_ratio for i in range(self.inputs))
+            return self.chain.one.order_ratio
+        each = (self.chain.alone(i).order_ratio for i in range(self.inputs))
         return np.stack([*each], axis=-1)
 
     @field
     def resummed_mean(self) -> np.ndarray:
         """⟨C^(l)⟩ from the expansion of its logarithm, see `resummed_variance`."""
-        return self._one.resummed[0]
+        return self.chain.one.resummed[0]
 
     @field
     def resummed_variance(self) -> np.ndarray:
@@ -363,7 +345,7 @@ class Solution(WithTangents):
         and −0.3 % (± 0.4 %) for erf with N = L = 20. Neither holds where ``order_ratio`` exceeds
         1; the variance may then be negative.
         """
-        return self._one.resummed[1]
+        return self.chain.one.resummed[1]
 
     def __repr__(self) -> str:
         net = self.network
@@ -373,16 +355,22 @@ class Solution(WithTangents):
         )
 
     def has_order(self, field: Field) -> bool:
-        """Whether the solution is of the power of 1/N of a field."""
-        return field.loops <= self.order
+        """Whether the solution is of the power of 1/N of a field, and the family has it."""
+        return field.loops <= self.order and not self.missing(field.name)
 
     def _is_defined(self, field: Field) -> bool:
         return self.has_order(field) and super()._is_defined(field)
 
     @cached_property
-    def pair_theory(self) -> PairTheory:
-        """Theory of the fluctuations of several inputs."""
-        return PairTheory.of(self._mean_field, self.residual_kernels, self.kernels, self.progress)
+    def chain(self) -> Any:
+        """The theory of order 1/N, of neurons' paths or of a Markov chain."""
+        if self.network.markov:
+            return MarkovTheory(self._mean_field)
+        return NeuronPaths(self._mean_field, self.progress)
+
+    @property
+    def _fluctuations(self) -> Any:
+        return self.chain.of_inputs
 
     @cached_property
     def _mean_field(self) -> MeanField:
@@ -393,48 +381,19 @@ class Solution(WithTangents):
         return ResponseTheory(self._mean_field, input_width(self.network, self.convention))
 
     @cached_property
-    def _beyond(self) -> ScaledTheory:
-        return ScaledTheory(self._mean_field)
-
-    @cached_property
-    def _kernels_stay(self) -> bool:
-        return scaled_theory.stays_in_float64(lambda: self.kernels, self._mean_field.layer_axis)
+    def _logarithms(self) -> Logarithms | None:
+        lines = network_functions(self.network).lines
+        return Logarithms(self._mean_field, lines) if lines else None
 
     @cached_property
     def _tangents(self) -> TangentTheory:
-        return TangentTheory(self._mean_field, self._beyond)
-
-    @cached_property
-    def _one(self) -> OneTheory:
-        return OneTheory(self._mean_field)
-
-    @property
-    def _fluctuations(self) -> OneTheory | PairTheory:
-        return self.pair_theory if self._has_matrix else self._one
+        return TangentTheory(self._mean_field)
 
     @cached_property
     def _spread(self) -> np.ndarray:
-        """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
-        variance = self._fluctuations.kernel_variance
-        own = np.diagonal(variance, axis1=1, axis2=2) if self._has_matrix else variance
-        field = self._mean_field
-
-        def curvatures() -> np.ndarray:
-            K = np.where(own > 0, field.variances[1][:-1], 1.0)
-            return field.layers.weights[1:] * network_functions(self.network).curvature(K)
-
-        spread = warn_if_spread(self.network, variance, self.kernels, own, curvatures)
-        if self._has_matrix and _DOUBTFUL < spread.max() <= LARGE:
-            # The order 1/N² of one input shows how far the expansion holds.
-            with suppress(ArithmeticError):
-                _ = self._alone(int(spread[-1].diagonal().argmax())).order_ratio
-        return spread
+        return self.chain.spread(self.kernels)
 
     @cached_property
     def _shift(self) -> np.ndarray:
-        shift = accumulate(layer_coefficients(self.network).skips, self.mean_shift)
+        shift = self.chain.kernel_shift
         return warn_if_not_small(self.network, SHIFT, shift, self.kernels)
-
-    def _alone(self, i: int) -> OneTheory:
-        """Input i of several."""
-        return OneTheory(MeanField(self.network, self.input_kernel[i, i]))

@@ -33,22 +33,35 @@ class ResponseTheory:
     @cached_property
     def own(self) -> tuple[Any, ...]:
         """η^(l) and χ^(l) of single inputs, the output last, in the shape of their variances."""
-        return self._to_the_input(self.mean_field.own_gains)
+        return self._to_the_input(self.mean_field.own_skips, self.mean_field.own_gains)
 
     @cached_property
     def of_pairs(self) -> tuple[Any, ...]:
         """The same of pairs of inputs."""
-        return self._to_the_input(self.mean_field.pair_gains)
+        return self._to_the_input(self.mean_field.pair_skips, self.mean_field.pair_gains)
 
     @property
     def residual_response(self) -> np.ndarray:
         """η^(l), shape (..., L + 1) or (..., L + 1, P, P)."""
-        return self._of_layers(0)
+        pair = self.mean_field.has_matrix and self.of_pairs[0][:-1]
+        return self.mean_field.assembled(self.own[0][:-1], pair)
 
     @property
     def response(self) -> np.ndarray:
         """χ^(l), shape (..., L + 1) or (..., L + 1, P, P)."""
-        return self._of_layers(1)
+        own = self._reported(self.own[1])
+        pair = self.mean_field.has_matrix and self._reported(self.of_pairs[1], pairs=True)
+        return self.mean_field.assembled(own, pair)
+
+    def _reported(self, chi: np.ndarray, pairs: bool = False) -> np.ndarray:
+        """∂s(K^(l)) of ∂K^(l) of the layers 0, ..., L."""
+        field = self.mean_field
+        if (stream := field.carried()) is None:
+            return chi[:-1]
+        arguments = field.pair_arguments if pairs else field.variances[1:]
+        inner = [each[:-1] for each in arguments]
+        slope = stream.pair(*inner, order=1)[3] if pairs else stream.own(*inner, order=1)[1]
+        return slope * chi[:-1]
 
     @property
     def output_kernel(self) -> np.ndarray:
@@ -69,15 +82,22 @@ class ResponseTheory:
     @property
     def by_variances(self) -> tuple[np.ndarray, np.ndarray]:
         """∂K_αβ^(l)/∂K_αα^(0) and ∂K_αβ^(l)/∂K_ββ^(0), 0 for α = β, shapes (..., L + 1, P, P)."""
-        field, variance = self.mean_field, self.own[1]
-        own, joint, pairs = field.variances[1], field.covariances[1], field.pairs
-        sources = gains.cross_gains(field.network, own, joint, pairs)
-        first, second = (
-            gains.driven_response(
-                field.layers.skips, field.pair_gains, source, variance[..., index]
-            )[:-1]
-            for source, index in zip(sources, pairs, strict=True)
-        )
+        field, variance, pairs = self.mean_field, self.own[1], self.mean_field.pairs
+        sources = gains.cross_gains(field.network, field.variances[1], field.covariances[1], pairs)
+        stream, arguments = field.carried(), field.pair_arguments
+        found = []
+        for entry, (source, index) in enumerate(zip(sources, pairs, strict=True)):
+            if stream is not None:
+                inner = (each[:-2] for each in arguments)
+                by_own = stream.pair(*inner, order=1)[1 + entry]
+                source[1:-1] += field.layers.skips[1:-1] * by_own
+            moved = variance[..., index]
+            chi = gains.driven_response(field.pair_skips, field.pair_gains, source, moved)
+            if stream is not None:
+                slopes = stream.pair(*(each[:-1] for each in arguments), order=1)
+                chi[:-1] = slopes[3] * chi[:-1] + slopes[1 + entry] * moved[:-1]
+            found.append(chi[:-1])
+        first, second = found
         zeros = np.zeros_like(variance[:-1])
         return (
             field.assembled(zeros, first, lower=second),
@@ -91,26 +111,22 @@ class ResponseTheory:
         size = field.network.depth + 2
         sources = np.eye(size)
         sources[0, 0] = 1 / self.input_width
-        skips = field.layers.skips
         if not field.has_matrix:
-            return propagate(skips, field.own_gains, sources)
+            return propagate(field.own_skips, field.own_gains, sources)
 
         for l, gain in enumerate(field.pair_gains):
             gains.require_finite_gain(gain, l)
 
-        def columns(gain: np.ndarray) -> np.ndarray:
+        def columns(skips: np.ndarray, gain: np.ndarray) -> np.ndarray:
             rows = np.repeat(sources[:, :, None], gain.shape[-1], axis=-1)
             return propagate(skips, gain, rows)
 
-        own, pair = columns(field.own_gains), columns(field.pair_gains)
+        own = columns(field.own_skips, field.own_gains)
+        pair = columns(field.pair_skips, field.pair_gains)
         return assembled(own, pair, field.pairs)
 
-    def _of_layers(self, index: int) -> np.ndarray:
-        pair = self.mean_field.has_matrix and self.of_pairs[index][:-1]
-        return self.mean_field.assembled(self.own[index][:-1], pair)
-
-    def _to_the_input(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
-        derivatives = gains.responses(self.mean_field.layers.skips, gain)
+    def _to_the_input(self, skips: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, ...]:
+        derivatives = gains.responses(skips, gain)
         nu = self.input_width
         return derivatives if nu == 1.0 else tuple(derivative / nu for derivative in derivatives)
 

@@ -314,11 +314,17 @@ class Computed(Result):
         """How many averages each route has computed for the fields so far, see `explain`."""
         return Counter()
 
+    def missing(self, name: str) -> str:
+        """Why the family of the network has no such field; empty if it has one."""
+        return self.network.without.get(name, "")
+
     def require(self, name: str, what: str = "") -> None:
         """Raise ValueError unless a field is defined for this network and K0.
 
         ``what`` is what the message speaks of, if not of the field.
         """
+        if why := self.missing(name):
+            raise AttributeError(f"{type(self.network).__name__} has no {name}: {why}", name=name)
         row, name = self.table[name], what or name
         if not self.has_order(row):
             raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
-from fieldtheory.networks.family import CONVENTIONS, LayeredNetwork, checked_network
+from fieldtheory.networks.dispatch import SeparateTheory, by_network_type, residual_only
+from fieldtheory.networks.family import (
+    CONVENTIONS,
+    DeepNetwork,
+    checked_network,
+    deep_network,
+)
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.network_solution import Solution
 
@@ -20,7 +25,7 @@ __all__ = ["Solution", "solve"]
 
 @overload
 def solve(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any,
     convention: str = ...,
     rtol: float = ...,
@@ -31,7 +36,7 @@ def solve(
 ) -> Solution: ...
 @overload
 def solve(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any,
     convention: str = ...,
     rtol: float = ...,
@@ -43,7 +48,7 @@ def solve(
 ) -> PreciseSolution: ...
 @overload
 def solve(
-    network: LayeredNetwork, K0: Any, *, digits: int, proven: Literal[True]
+    network: DeepNetwork, K0: Any, *, digits: int, proven: Literal[True]
 ) -> EnclosedSolution: ...
 @overload
 def solve(network: SeparateTheory, *args: Any, **options: Any) -> Any: ...
@@ -52,7 +57,7 @@ def solve(network: SeparateTheory, *args: Any, **options: Any) -> Any: ...
 @by_network_type
 @named_arguments
 def solve(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any,
     convention: str = "derivative",
     rtol: float = DEFAULT_TOLERANCE,
@@ -65,7 +70,7 @@ def solve(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, FeedForwardNetwork, BlockNetwork or of a family like them
         Its ``branch_scale`` and ``skip_scale`` may have leading batch axes.
     K0 : float or array_like
         Kernel of the input: a variance, an array of variances (a batch), or a covariance matrix
@@ -136,12 +141,13 @@ def solve(
     >>> bool(s.order_ratio.max() < 0.1)
     True
     """
-    checked = checked_network(network)
+    checked = deep_network(network)
     validation.choice("convention", convention, CONVENTIONS)
     if digits is not None:
         for name, value, default in (("order", order, 1), ("rtol", rtol, DEFAULT_TOLERANCE)):
             if value != default:
                 raise ValueError(f"{name} must be left out with digits, got {value!r}")
+        checked = checked_network(checked, "digits")
         if proven:
             # It needs python-flint.
             from fieldtheory.precision.enclosed_solution import enclosed_solution
@@ -156,4 +162,6 @@ def solve(
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
+    if order == 2 and checked.markov:
+        raise residual_only("order=2", checked)
     return Solution(checked, kernel, convention, rtol, int(order), progress)

@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.covariance_flow import Flow, compiled
 from fieldtheory.scaling.exact import roots

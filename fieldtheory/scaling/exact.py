@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling.responses import stacked
 

@@ -19,7 +19,7 @@ from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.precision.layer_recursion import exact_kernel
 from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
 

@@ -126,7 +126,7 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+    >>> from fieldtheory.numerics.infinite_width.block_functions import network_functions
     >>> from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
     >>> net = ResidualNetwork(depth=50)
     >>> stack, K = stacked([net], pair_functions(network_functions(net))), np.array([0.05])

@@ -13,7 +13,7 @@ from scipy import optimize
 
 import fieldtheory as ft
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling import exact, few_pairs, mean_scaling, optimum, responses
 from tests.rounding import assert_same

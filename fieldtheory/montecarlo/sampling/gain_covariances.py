@@ -20,7 +20,7 @@ import numpy as np
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import BATCHES, Weighted, covariance_batches
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
 from fieldtheory.numerics.several_inputs.gain_correlators import gain_correlators

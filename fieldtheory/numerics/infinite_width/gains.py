@@ -5,37 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.infinite_width import kernels
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import homogeneous_averages
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.parallel import are_parallel
 from fieldtheory.numerics.recursion import add_skip
 
 
-def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
+def variance_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
-    slope = network_functions(network).susceptibility
-    weights = layer_coefficients(network, trailing, K.ndim - 1 - trailing).weights
-    return _gains(weights, slope(K[:-1]))
+    batch = K.ndim - 1 - trailing
+    slopes = network_functions(network, trailing, batch).every("susceptibility", K[:-1])
+    return _gains(layer_coefficients(network, trailing, batch).weights, slopes)
 
 
 def covariance_gains(
-    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
     along = homogeneous_averages(network, K[:-1], kernel[0], pairs)
     if along is not None:
         averages = np.stack([slope for _, slope in along])
     else:
-        first, second = pairs
-        slope = network_functions(network).covariance_susceptibility
-        averages = slope(K[:-1][..., first], K[:-1][..., second], kernel[:-1])
+        functions = network_functions(network, 1, K.ndim - 2)
+        averages = functions.every("covariance_susceptibility", *_arguments(K, kernel, pairs))
     return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
 
 
+def skip_gains(
+    network: DeepNetwork, skips: np.ndarray, trailing: int, *K: np.ndarray
+) -> np.ndarray:
+    """γ_l² ∂s/∂K of variances K^(l), or of pairs by K_αβ.
+
+    ``skips`` and K are those of L + 2 layers.
+    """
+    stream = network_functions(network, trailing, K[0].ndim - 1 - trailing).stream
+    if stream is None:
+        return skips
+    hidden = [each[:-2] for each in K]
+    slope = stream.own(*hidden, order=1)[1] if len(K) == 1 else stream.pair(*hidden, order=1)[3]
+    gains = np.zeros((len(skips), *np.broadcast_shapes(skips.shape[1:], slope.shape[1:])))
+    gains[1:-1] = skips[1:-1] * slope
+    return gains
+
+
 def cross_gains(
-    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
 
@@ -73,7 +89,7 @@ def gains_of_fluctuations(
     first, second = _beside_zero(network, first, x, y), _beside_zero(network, second, y, x)
     weights = layer_coefficients(network, 1).weights
     pair = np.where(np.pad(x * y == 0, ((1, 0), (0, 0))), 0.0, pair)
-    parallel = kernels.parallel_pairs(K[:-1], xy, pairs) & (x * y > 0)
+    parallel = are_parallel(x, y, xy) & (x * y > 0)
     if parallel.any() and network_functions(network).jumps:
         first[parallel] = second[parallel] = 0.0
         layer = np.nonzero(parallel)[0]
@@ -88,18 +104,26 @@ def gains_of_fluctuations(
     return pair, first, second
 
 
+def _arguments(K: np.ndarray, kernel: np.ndarray, pairs: tuple) -> tuple[np.ndarray, ...]:
+    """Variances and covariances of pairs before the layers 1, ..., L + 1."""
+    return K[:-1][..., pairs[0]], K[:-1][..., pairs[1]], kernel[:-1]
+
+
 def _cross_averages(
-    network: LayeredNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨φ''_α φ_β⟩/2 and ⟨φ_α φ''_β⟩/2."""
-    slope = network_functions(network).cross_susceptibility
-    alpha, beta = K[:-1][..., pairs[0]], K[:-1][..., pairs[1]]
+    functions = network_functions(network, 1, K.ndim - 2)
+    alpha, beta, joint = _arguments(K, kernel, pairs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return slope(alpha, beta, kernel[:-1]), slope(beta, alpha, kernel[:-1])
+        return (
+            functions.every("cross_susceptibility", alpha, beta, joint),
+            functions.every("cross_susceptibility", beta, alpha, joint),
+        )
 
 
 def _require_no_divergence(
-    network: LayeredNetwork, K: np.ndarray, gains: tuple[np.ndarray, np.ndarray]
+    network: DeepNetwork, K: np.ndarray, gains: tuple[np.ndarray, np.ndarray]
 ) -> None:
     if np.isfinite(gains).all():
         return
@@ -137,7 +161,7 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = add_skip(skips[l], chi[l - 1], eta[l])
             require_finite_gain(gains[l], l)
-            require_finite("the response", chi[l], l, "log_response")
+            require_finite("the response", chi[l], l)
     return eta, chi
 
 
@@ -147,7 +171,7 @@ def require_finite_gain(gain: np.ndarray, layer: int) -> None:
         raise OverflowError(
             f"the response of a covariance is infinite in layer {layer}: ⟨φ'φ'⟩ of an activation "
             "that jumps diverges beside an input that is zero, and for inputs that are parallel; "
-            "leave these out of K0 (log_response says which they are)"
+            "leave these out of K0"
         )
 
 

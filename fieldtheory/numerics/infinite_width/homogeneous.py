@@ -7,7 +7,7 @@ correlation. With the shares w_k of skip connection, branch and bias in the vari
     1 ∓ c' = (1/2) Σ_k (√w_kα − √w_kβ)² + √(w_1α w_1β) (1 ∓ c) + √(w_2α w_2β) (1 ∓ c_φ)
              + √(w_3α w_3β) (1 ∓ 1),
 
-whose terms are all positive. Other φ are such lines for very wide or very narrow signals.
+whose terms are all positive.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from fieldtheory.networks.coefficients import LayerCoefficients
 # Below this angle sin θ − θ cos θ is a series Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, last terms first.
 _SMALL = 0.5
 _SERIES = tuple(2 * k / math.factorial(2 * k + 1) for k in range(8, 0, -1))
-# Sizes of signals at which a homogeneous φ is compared with its lines.
-_EVERYWHERE = np.geomspace(1e-8, 1e8, 400)
-# Sizes of signals from which on φ has to be lines to this relative error.
-_FAR, _LINEAR = (2.0**60, 2.0**120, 2.0**200), 1e-15
+# Sizes of signals at which φ is compared with its lines, and the relative error allowed.
+_FAR = 2.0 ** np.array([60, 120, 200])
+_EVERYWHERE, _LINEAR = np.concatenate([np.geomspace(1e-8, 1e8, 400), 1 / _FAR, _FAR]), 1e-15
 
 
 class Lines(NamedTuple):
@@ -69,16 +68,6 @@ def _sector(angle: np.ndarray, gap: np.ndarray) -> np.ndarray:
     return np.where(angle < _SMALL, square * small * series, exact)
 
 
-def far_lines(function: Function) -> Lines | None:
-    """The lines that φ is for |h| → ∞, None if there are none or φ is bounded."""
-    return _lines(function, np.array(_FAR))
-
-
-def near_lines(function: Function) -> Lines | None:
-    """The lines that φ is for |h| → 0, None if φ(0) or both slopes are not as they have."""
-    return _lines(function, 1 / np.array(_FAR))
-
-
 def lines_of(function: Function) -> Lines | None:
     """The lines that φ is everywhere.
 
@@ -89,10 +78,7 @@ def lines_of(function: Function) -> Lines | None:
     """
     if function.kinks.any():
         return None
-    return _lines(function, np.concatenate([_EVERYWHERE, 1 / np.array(_FAR), _FAR]))
-
-
-def _lines(function: Function, sizes: np.ndarray) -> Lines | None:
+    sizes = _EVERYWHERE
     with np.errstate(all="ignore"):
         try:
             up, down = function.value(sizes) / sizes, -function.value(-sizes) / sizes

@@ -10,31 +10,28 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.vanishing import PARALLEL
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.infinite_width.homogeneous import averages_along, gaps_of
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.homogeneous import averages_along
+from fieldtheory.numerics.infinite_width.parallel import are_parallel, as_parallel
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e100
-# 1 − |c| that the roundings of averages leave of pairs that were parallel in the layer before.
-ROUNDED = 2.0**-45
 # Pairs go through all layers in blocks of this many times this many.
 _TILE = 128
 
 
-def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
+def variances(network: DeepNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
     """C*^(l) and K^(l) of single inputs, both of shape (L + 2, ...), layer axis first.
 
         C^(l) = a_l M(K^(l-1)) + c_l,   K^(l) = γ_l² K^(l-1) + C^(l)     (F25 eqs. (29), (30))
 
-    The last entry of both is the output kernel.
+    The last entry of both is the output kernel. Blocks with a norm behind the sum carry s(K).
     """
-    moment = network_functions(network).second_moment
+    functions = network_functions(network, trailing, K0.ndim - trailing)
     layers = layer_coefficients(network, trailing)
     shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
     C = np.empty((network.depth + 2, *shape))
@@ -42,21 +39,23 @@ def variances(network: LayeredNetwork, K0: np.ndarray, trailing: int = 0) -> tup
     C[0] = K[0] = K0
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, network.depth + 2):
+            layer = functions.layer(l)
             try:
-                average = moment(K[l - 1])
+                average = layer.second_moment(K[l - 1])
             except QuadratureError:
                 # At the end of float64 the squares under an integral are infinite.
                 if K[l - 1].max() < _LARGEST:
                     raise
                 average = np.inf
             C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
-            K[l] = add_skip(layers.skips[l], K[l - 1], C[l])
-            require_finite("the kernel", K[l], l, "log_kernels")
+            carried = K[l - 1] if layer.stream is None else layer.stream.own(K[l - 1])[0]
+            K[l] = add_skip(layers.skips[l], carried, C[l])
+            require_finite("the kernel", K[l], l)
     return C, K
 
 
 def covariances(
-    network: LayeredNetwork, own: tuple, K0: np.ndarray, pairs: tuple
+    network: DeepNetwork, own: tuple, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """C*^(l) and K^(l) of pairs of inputs, both of shape (L + 2, ..., number of pairs).
 
@@ -75,22 +74,22 @@ def covariances(
         Indices α and β of the pairs.
     """
     variance, K = own
-    K0 = as_parallel(parallel_pairs(K[0], K0, pairs), K[0], K0, pairs)
     same = identical(K[0], K0, pairs)
     C = np.empty((*K.shape[:-1], len(pairs[0])))
     kernel = np.empty_like(C)
-    C[0] = kernel[0] = K0
+    x, y = (K[0][..., members] for members in pairs)
+    C[0] = kernel[0] = as_parallel(are_parallel(x, y, K0), x, y, K0)
     with np.errstate(over="ignore", invalid="ignore"):
         for layer in pair_layers(network, K, K0, pairs, slopes=False):
             l = layer.number
             C[l] = np.where(same, variance[l][..., pairs[0]], layer.residual)
             kernel[l] = layer.kernel
-            require_finite("the kernel", kernel[l], l, "log_kernels")
+            require_finite("the kernel", kernel[l], l)
     return C, kernel
 
 
 def homogeneous_averages(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
     """⟨φφ⟩ and ⟨φ'φ'⟩ of ReLU and its relatives by the angles of the inputs, None of other φ."""
     lines = network_functions(network).lines
@@ -100,55 +99,8 @@ def homogeneous_averages(
     return averages_along(lines, layer_coefficients(network, 1, K.ndim - 2), K, K0, pairs)
 
 
-def parallel_pairs(own: np.ndarray, K0: np.ndarray, pairs: tuple) -> np.ndarray:
-    """Mask of the pairs of inputs that are parallel or opposite within the rounding of K0.
-
-    Parameters
-    ----------
-    own : ndarray, shape (..., P)
-        Variances of the input.
-    K0 : ndarray, shape (..., number of pairs)
-        Covariances of the input.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
-    """
-    return gaps_of(own[..., pairs[0]], own[..., pairs[1]], K0).min(axis=0) <= PARALLEL
-
-
-def as_parallel(
-    chosen: np.ndarray, own: np.ndarray, kernel: np.ndarray, pairs: tuple
-) -> np.ndarray:
-    """Covariances in which chosen pairs that are parallel within roundings are so exactly.
-
-    Then their determinant is zero: φ with kinks and jumps sees the root of it.
-
-    Parameters
-    ----------
-    chosen : ndarray of bool, shape (..., number of pairs)
-    own, kernel : ndarray
-        Variances (..., P) and covariances (..., number of pairs) of a layer.
-    pairs : pair of ndarray
-
-    Examples
-    --------
-    >>> own, pairs = np.array([30.0, 75.0]), (np.array([0]), np.array([1]))
-    >>> kernel = as_parallel(np.array([True]), own, np.array([-(2250.0**0.5)]), pairs)
-    >>> determinant(own[:1], own[1:], kernel)
-    array([0.])
-    """
-    if not chosen.any():
-        return kernel
-    x, y = own[..., pairs[0]], own[..., pairs[1]]
-    size = np.where(x == y, x, np.sqrt(x) * np.sqrt(y))
-    chosen = chosen & (np.abs(kernel) >= (1 - ROUNDED) * size)
-    # Of norms that are not the same roots are rounded up, as negative determinants are zero.
-    for _ in range(3):
-        size = np.where(determinant(x, y, size) > 0, np.nextafter(size, np.inf), size)
-    return np.where(chosen, np.copysign(size, kernel), kernel)
-
-
 def output_covariances(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> np.ndarray:
     """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
 
@@ -194,63 +146,74 @@ def by_tiles(through: Callable[..., tuple], K: np.ndarray, K0: np.ndarray, pairs
 
 
 class PairLayer(NamedTuple):
-    """A layer l of pairs: ⟨φφ⟩ and ⟨φ'φ'⟩ over the signals before it, C^(l) and K^(l)."""
+    """A layer l of pairs: ⟨φφ⟩ and its slope by K_αβ before it, γ_l² ∂s/∂K_αβ, C^(l), K^(l)."""
 
     number: int
     average: Any
     slope: Any
+    skip: Any
     residual: np.ndarray
     kernel: np.ndarray
+    before: tuple[np.ndarray, ...]
 
 
 def pair_layers(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple, slopes: bool = True
+    network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple, slopes: bool = True
 ) -> Iterator[PairLayer]:
     """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
 
     What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
     `output_covariances`; without ``slopes`` ⟨φ'φ'⟩ is None.
     """
-    functions = network_functions(network)
+    functions = network_functions(network, 1, K.ndim - 2)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
-    parallel = parallel_pairs(K[0], K0, pairs)
-    K0 = as_parallel(parallel, K[0], K0, pairs)
+    x, y = K[0][..., first], K[0][..., second]
+    parallel = are_parallel(x, y, K0)
+    K0 = as_parallel(parallel, x, y, K0)
     same = identical(K[0], K0, pairs)
     along = homogeneous_averages(network, K[:-1], K0, pairs)
     kernel = np.broadcast_to(K0, same.shape)
     averages: tuple[Any, Any] = None, None
     before: tuple | None = None
     for l in range(1, len(K)):
-        arguments = K[l - 1][..., first], K[l - 1][..., second], kernel
+        layer, arguments = functions.layer(l), (x, y, kernel)
         if along is not None:
             averages = next(along)
-        elif before is None or any(map(np.any, map(np.not_equal, arguments, before))):
+        elif (
+            before is None
+            or functions.layers_differ
+            or any(map(np.any, map(np.not_equal, arguments, before)))
+        ):
             # Kernels may have reached a fixed point.
             before = arguments
             if slopes:
-                averages = functions.covariance_gain(*arguments)
+                averages = layer.covariance_gain(*arguments)
             else:
-                averages = functions.covariance(*arguments), None
+                averages = layer.covariance(*arguments), None
         average, slope = averages
         C = residual_kernel(layers.weights[l], layers.biases[l], average)
-        kernel = add_skip(layers.skips[l], kernel, C)
+        carried, skip = kernel, layers.skips[l]
+        if layer.stream is not None:
+            carried, _, _, moved = layer.stream.pair(*arguments, order=1)
+            skip = skip * moved
+        kernel = add_skip(layers.skips[l], carried, C)
+        x, y = K[l][..., first], K[l][..., second]
         if same.any():
-            kernel = np.where(same, K[l][..., first], kernel)
-        kernel = as_parallel(parallel, K[l], kernel, pairs)
-        yield PairLayer(l, average, slope, C, kernel)
+            kernel = np.where(same, x, kernel)
+        kernel = as_parallel(parallel, x, y, kernel)
+        yield PairLayer(l, average, slope, skip, C, kernel, arguments)
 
 
 def _through_layers(
-    network: LayeredNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
+    network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     coefficients = layer_coefficients(network, 1, K.ndim - 2)
     chi: Any = 1.0
     with np.errstate(over="ignore", invalid="ignore"):
         for layer in pair_layers(network, K, K0, pairs):
             l = layer.number
-            eta = coefficients.weights[l] * layer.slope * chi
-            chi = add_skip(coefficients.skips[l], chi, eta)
+            chi = (layer.skip + coefficients.weights[l] * layer.slope) * chi
     return layer.kernel, chi
 
 

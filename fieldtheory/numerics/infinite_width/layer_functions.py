@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy as sp
@@ -26,14 +26,8 @@ from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import closed_function, is_closed
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.numerics.infinite_width.homogeneous import (
-    Lines,
-    far_lines,
-    lines_of,
-    near_lines,
-)
+from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
 from fieldtheory.numerics.infinite_width.second_moments import Moments, asked, limits
 from fieldtheory.theory.elementary_averages import (
     K_XX,
@@ -42,7 +36,6 @@ from fieldtheory.theory.elementary_averages import (
     Features,
     LayerAverages,
     X,
-    feature_parameters,
     layer_averages,
 )
 
@@ -77,6 +70,21 @@ class LayerFunctions:
     averages: LayerAverages
     features: tuple[sp.Expr, ...]
     backend: str = "numpy"
+    # Layers are alike, and carry on what they read.
+    stream: ClassVar[None] = None
+    layers_differ: ClassVar[bool] = False
+
+    def layer(self, l: int) -> LayerFunctions:
+        """Those of layer l, as of `BlockFunctions`."""
+        return self
+
+    def every(self, name: str, *K: np.ndarray) -> Any:
+        """A function of all layers, of kernels (L + 1, ...)."""
+        return getattr(self, name)(*K)
+
+    def signal_slopes(self, *K: np.ndarray) -> list[tuple[Any, Any, Any]]:
+        """Of weights between the stream and the signals there are none."""
+        return []
 
     @cached_property
     def second_moment(self) -> Callable[..., Any]:
@@ -171,29 +179,6 @@ class LayerFunctions:
     def lines(self) -> Lines | None:
         """The lines on either side of zero that φ is, None if it is something else."""
         return lines_of(self.functions[0]) if len(self.functions) == 1 else None
-
-    @cached_property
-    def far_lines(self) -> Lines | None:
-        """The lines that φ becomes for |h| → ∞, None if there are none."""
-        return far_lines(self.functions[0]) if len(self.functions) == 1 else None
-
-    @cached_property
-    def near_lines(self) -> Lines | None:
-        """The lines that φ becomes for |h| → 0, None if there are none."""
-        return near_lines(self.functions[0]) if len(self.functions) == 1 else None
-
-    @cached_property
-    def is_bounded(self) -> bool:
-        """Whether φ has limits for h → ±∞."""
-        far = np.array([2.0**60, 2.0**200])
-        with np.errstate(all="ignore"):
-            values = [psi.value(sign * far) + 0 * far for psi in self.functions for sign in (1, -1)]
-        return bool(np.isfinite(values).all() and np.ptp(values, axis=1).max() < 1e-15)
-
-    @cached_property
-    def is_finite_at_zero(self) -> bool:
-        """Whether M(0) > 0."""
-        return bool(self.second_moment(np.zeros(1))[0])
 
     def small_gaps(self, a: np.ndarray, b: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """1 ∓ ⟨φφ⟩/√(MM) by 1 ∓ c where the smaller is small, from Mehler's series; else NaN.
@@ -386,15 +371,3 @@ def layer_functions(
     """
     averages = layer_averages(features, activation, parameters)
     return LayerFunctions(averages, tuple(features(activation, X, dict(parameters))), backend)
-
-
-def network_functions(network: LayeredNetwork) -> LayerFunctions:
-    """The averages of the layers of a network.
-
-    Examples
-    --------
-    >>> float(network_functions(ResidualNetwork(depth=2, activation="relu")).second_moment(2.0))
-    1.0
-    """
-    features = type(network).features
-    return layer_functions(network.activation, "numpy", features, feature_parameters(network))

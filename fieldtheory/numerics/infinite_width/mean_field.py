@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width import gains, kernels, vanishing_variances
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 
@@ -27,7 +29,7 @@ class MeanField:
         Variances, or covariance matrices.
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: np.ndarray
 
     @property
@@ -59,14 +61,13 @@ class MeanField:
     @property
     def pair_inputs(self) -> np.ndarray:
         """Covariances of the pairs of inputs as φ sees them, shape (..., pairs)."""
-        own, joint = self.own_inputs, self.input_kernel[..., *self.pairs]
-        parallel = kernels.parallel_pairs(own, joint, self.pairs)
-        return kernels.as_parallel(parallel, own, joint, self.pairs)
+        first, second = (self.own_inputs[..., members] for members in self.pairs)
+        return exactly_parallel(first, second, self.input_kernel[..., *self.pairs])
 
     @cached_property
     def layers(self) -> LayerCoefficients:
         """Coefficients that broadcast with `variances`."""
-        batch = self.variances[0].ndim - 1 - self.trailing
+        batch = max(len(self.network.batch_shape), self.own_inputs.ndim - self.trailing)
         return layer_coefficients(self.network, self.trailing, batch)
 
     @cached_property
@@ -91,6 +92,23 @@ class MeanField:
         return gains.covariance_gains(self.network, own, joint, self.pairs)
 
     @cached_property
+    def own_skips(self) -> np.ndarray:
+        """γ_l² ∂s/∂K of single inputs."""
+        skips, K = self.layers.skips, self.variances[1]
+        return gains.skip_gains(self.network, skips, self.trailing, K)
+
+    @cached_property
+    def pair_skips(self) -> np.ndarray:
+        """γ_l² ∂s/∂K_αβ of pairs of inputs."""
+        return gains.skip_gains(self.network, self.layers.skips, 1, *self.pair_arguments)
+
+    @property
+    def pair_arguments(self) -> tuple[np.ndarray, ...]:
+        """K_αα^(l), K_ββ^(l) and K_αβ^(l) of pairs of inputs."""
+        first, second = (self.variances[1][..., members] for members in self.pairs)
+        return first, second, self.covariances[1]
+
+    @cached_property
     def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
         """C*^(l) and K^(l), variances of zero as limits of small ones where φ jumps at zero."""
         C, K = self.variances
@@ -104,6 +122,11 @@ class MeanField:
         moving[1:][self.variances[1][:-1] == 0] = 0.0
         return moving
 
+    def curvatures(self, K: np.ndarray) -> np.ndarray:
+        """a_l M''(K) of variances before the layers 1, ..., L + 1."""
+        functions = network_functions(self.network, self.trailing, K.ndim - 1 - self.trailing)
+        return np.asarray(self.layers.weights[1:] * functions.every("curvature", K))
+
     @property
     def residual_kernels(self) -> np.ndarray:
         """C*^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
@@ -111,8 +134,19 @@ class MeanField:
 
     @property
     def kernels(self) -> np.ndarray:
-        """K^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
-        return self.assembled(self.variances[1], self.has_matrix and self.covariances[1])
+        """s(K^(l)) and K^(L+1), shape (..., L + 2) or (..., L + 2, P, P)."""
+        own, pair = self.variances[1], self.has_matrix and self.covariances[1]
+        if (stream := self.carried()) is not None:
+            own = np.concatenate([stream.own(own[:-1])[0], own[-1:]])
+            if self.has_matrix:
+                inner = (each[:-1] for each in self.pair_arguments)
+                pair = np.concatenate([stream.pair(*inner)[0], pair[-1:]])
+        return self.assembled(own, pair)
+
+    def carried(self) -> Any:
+        """s as an `Entry` for the layers 0, ..., L, None where s(K) = K."""
+        batch = self.variances[0].ndim - 1 - self.trailing
+        return network_functions(self.network, self.trailing, batch).stream
 
     def assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
         """Layer axis behind the batch axes, pairs as symmetric matrices."""

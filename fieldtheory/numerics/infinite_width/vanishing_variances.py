@@ -6,7 +6,7 @@ import numpy as np
 
 from fieldtheory.averages.vanishing import narrow_alone
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 
 
 def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:

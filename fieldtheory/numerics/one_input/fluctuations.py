@@ -15,7 +15,7 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.finite import require_finite_layers
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.neurons.finite_width import (
     Neurons,
     at_first_order,

@@ -23,7 +23,7 @@ from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,27 +11,26 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, deep_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import fields_of, table
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
-from fieldtheory.numerics.infinite_width.tangents import Trained
-from fieldtheory.numerics.tangent.parametrizations import rates, require_split, trained
+from fieldtheory.numerics.result import field
+from fieldtheory.numerics.tangent.parametrizations import checked_rates, require_split, trained
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
 from fieldtheory.theory.tangent_kernel import checked_parametrization
 
-_RATES = fields_of(
+FIELDS = fields_of(
     r"""
-    weight_rates | layer | \eta_{w}^{(l)} | learning rates of the weights | one_network of_none
-    bias_rates | layer | \eta_{b}^{(l)} | learning rates of the biases | one_network of_none
+    rates | trained layer | \eta_k^{(l)} | learning rates | one_network of_none
+    parts | trained layer | \Theta^{(L+1)}_{k, l}
+        | parts of kinds of parameters and of layers in the tangent kernel of the output
     """
 )
 _KERNELS = ("tangent_kernels", "output_tangent_kernel", "log_tangent_kernels", "tangent_signs")
-FIELDS = _RATES | {name: OF_SOLUTION[name] for name in _KERNELS}
+FIELDS |= {name: OF_SOLUTION[name] for name in _KERNELS}
 FIELDS |= table(replace(FIELDS["tangent_kernels"], written="always", column="Theta"))
 
 
@@ -44,14 +44,15 @@ class TangentKernels(WithTangents):
     =====================  ================================  =====================================
     field                  shape                             meaning
     =====================  ================================  =====================================
-    weight_rates           (L+2,)                            of the read-in, layers and readout
-    bias_rates             (L+2,)                            the same
+    rates                  (kinds, L+2)                      of the kinds in ``network.trained``
     tangent_kernels        (..., L+2) or (..., L+2, P, P)    Θ^(l), last entry that of the output
     output_tangent_kernel  (...) or (..., P, P)              Θ^(L+1)
     log_tangent_kernels    (..., L+2) or (..., L+2, P, P)    ln|Θ^(l)|, whatever its size
     tangent_signs          (..., L+2) or (..., L+2, P, P)    the signs of Θ^(l): 1, 0 or −1
+    parts                  (..., kinds, L+2) + () or (P, P)  what adds up to output_tangent_kernel
     =====================  ================================  =====================================
 
+    ``parts`` is what each kind of parameters in each layer, read-in first and readout last, adds.
     ``output_tangent_kernel`` alone takes memory for a few matrices (P, P) and is fast for many
     inputs: see `pair_map`.
 
@@ -67,10 +68,9 @@ class TangentKernels(WithTangents):
     table = FIELDS
     settings: ClassVar = {"parametrization": str, "rtol": float}
 
-    network: LayeredNetwork
+    network: DeepNetwork  # type: ignore[assignment]
     input_kernel: np.ndarray
-    weight_rates: np.ndarray
-    bias_rates: np.ndarray
+    rates: np.ndarray
     parametrization: str = "ntk"
     rtol: float = DEFAULT_TOLERANCE
 
@@ -81,28 +81,31 @@ class TangentKernels(WithTangents):
             f"parametrization={self.parametrization})"
         )
 
+    @field
+    def parts(self) -> np.ndarray:
+        """What each kind and layer adds to Θ^(L+1)."""
+        kinds = np.eye(len(self.rates))[..., None]
+        alone = [trained(self.network, self.parametrization, self.rates * kind) for kind in kinds]
+        return self._tangents.parts(alone)
+
     @cached_property
     def _tangents(self) -> TangentTheory:
+        coefficients = trained(self.network, self.parametrization, self.rates)
+        whole = checked_rates(self.network, None)
+        usual = self.parametrization == "ntk" and np.array_equal(self.rates, whole)
         field = MeanField(self.network, self.input_kernel)
-        return TangentTheory(field, ScaledTheory(field), self._trained)
+        return TangentTheory(field, None if usual else coefficients)
 
-    @property
-    def _trained(self) -> Trained | None:
-        """None for what `Solution.tangent_kernels` is, to the last bit."""
-        both = np.concatenate([self.weight_rates, self.bias_rates])
-        if self.parametrization == "ntk" and (both == 1).all():
-            return None
-        return trained(self.network, self.parametrization, self.weight_rates, self.bias_rates)
+    def _coordinates(self) -> dict[str, Any]:
+        return super()._coordinates() | {"trained": list(self.network.trained)}
 
 
-@by_network_type
 @named_arguments
 def tangent_kernels(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any,
+    rates: Mapping[str, Any] | None = None,
     parametrization: str = "ntk",
-    weight_rates: Any = 1.0,
-    bias_rates: Any = 1.0,
     rtol: float = DEFAULT_TOLERANCE,
 ) -> TangentKernels:
     """The neural tangent kernel of every layer, for a parametrisation and learning rates.
@@ -118,7 +121,7 @@ def tangent_kernels(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, FeedForwardNetwork, BlockNetwork or of a family like them
         Its ``branch_scale`` and ``skip_scale`` may have leading batch axes.
     K0 : float or array_like
         Kernel of the input, as for `solve`.
@@ -128,10 +131,13 @@ def tangent_kernels(
         η_b c_l with a_l = ρ_l² σ_w² and c_l = ρ_l² σ_b², the residual kernel C^(l) at rates 1.
         "standard": the entries W_ij and b_i of the network themselves, as PyTorch trains them;
         D^(l) = ρ_l² (η_w N ⟨φφ⟩ + η_b), for the readout the same with ρ = 1, and for the read-in
-        η_w x·x' + η_b.
-    weight_rates, bias_rates : float or array_like, shape (L + 2,)
-        η of the weights and of the biases of the read-in, the L layers and the readout, >= 0; 0 is
-        what is not trained.
+        η_w x·x' + η_b. Weights between the stream and hidden units of blocks add
+        η a_l (∂⟨aa⟩/∂Q) (Q − σ²_b), the covariance Q of the units' signals without the biases.
+    rates : mapping of str to float or array_like, shape (L,), optional
+        η >= 0 of kinds of parameters, 0 for what is not trained and 1 where they are left out. A
+        residual network has "readin_weight", "readin_bias", "weight", "bias", "readout_weight" and
+        "readout_bias", a `BlockNetwork` "inner_", "gate_" and "outer_" ones instead of the middle
+        two; ``network.trained`` names them. Those of the layers may have one rate for each.
     rtol : float
         As for `solve`.
 
@@ -167,19 +173,18 @@ def tangent_kernels(
 
     What the readout alone learns is the kernel of its features:
 
-    >>> alone = ft.tangent_kernels(net, 0.5, weight_rates=[0, 0, 0, 0, 1], bias_rates=0)
-    >>> bool(alone.output_tangent_kernel == ft.solve(net, 0.5).output_kernel)
+    >>> alone = dict.fromkeys(net.trained, 0.0) | {"readout_weight": 1.0}
+    >>> learned = ft.tangent_kernels(net, 0.5, alone).output_tangent_kernel
+    >>> bool(np.isclose(learned, ft.solve(net, 0.5).output_kernel))
     True
     """
-    checked = checked_network(network)
+    checked = deep_network(network)
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     parametrization = checked_parametrization(parametrization)
-    if parametrization == "standard":
+    if parametrization == "standard" and isinstance(checked, LayeredNetwork):
         check_branch(checked)
-    coefficients = trained(checked, parametrization, weight_rates, bias_rates)
+    values = checked_rates(checked, rates)
     own = np.diagonal(kernel, axis1=-2, axis2=-1) if kernel.ndim > 1 else kernel
-    require_split(checked, coefficients, own)
-    of_weights = rates("weight_rates", weight_rates, checked.depth)
-    of_biases = rates("bias_rates", bias_rates, checked.depth)
-    return TangentKernels(checked, kernel, of_weights, of_biases, parametrization, rtol)
+    require_split(checked, trained(checked, parametrization, values), own)
+    return TangentKernels(checked, kernel, values, parametrization, rtol)

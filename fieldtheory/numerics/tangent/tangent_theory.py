@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from fieldtheory.numerics.infinite_width import kernels, scaled_theory, tangents
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width import gains, kernels, tangents
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.logarithms import Logarithms, log
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.scaled_numbers import Scaled, scaled
-from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
 from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.pair_maps import pair_map
 from fieldtheory.numerics.pair_maps.pair_recursions import TangentRecursion
-from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.symmetric_matrices import assembled
 
@@ -28,32 +25,66 @@ class TangentTheory:
     Parameters
     ----------
     mean_field : MeanField
-    beyond : ScaledTheory
-        The same layers, in numbers of any size.
     trained : Trained, optional
         Everything at rate one if left out, where D^(l) are the residual kernels to the last bit.
     """
 
     mean_field: MeanField
-    beyond: ScaledTheory
     trained: Trained | None = None
 
     @cached_property
     def layers(self) -> np.ndarray:
         """Θ^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
-        field, own = self.mean_field, self._own
+        field, own = self.mean_field, self._carried(self._own)
         if not field.has_matrix:
             return field.assembled(own, None)
-        C, K = field.variances
-        sources, kernel = field.covariances
-        if self.trained is not None:
-            first, second = (K[:-1][..., members] for members in field.pairs)
-            averages = network_functions(field.network).covariance(first, second, kernel[:-1])
-            factors = self.trained.shaped(1, K.ndim - 2)
-            sources = residual_kernel(*factors, np.concatenate([kernel[:1], averages]))
-        same = kernels.identical(C[0], kernel[0], field.pairs)
-        chain = field.layers.skips, field.pair_gains, sources
-        return field.assembled(own, tangents.tangents(*chain, same, own[..., field.pairs[0]]))
+        kernel = field.covariances[1]
+        same = kernels.identical(field.variances[0][0], kernel[0], field.pairs)
+        chain = field.pair_skips, field.pair_gains, self._pair_sources
+        first = self._own[..., field.pairs[0]]
+        pair = self._carried(tangents.tangents(*chain, same, first), pairs=True)
+        return field.assembled(own, pair)
+
+    def _carried(self, theta: np.ndarray, pairs: bool = False) -> np.ndarray:
+        """Θ behind the norm of a stream that is normalised, at fixed variances."""
+        field = self.mean_field
+        if (stream := field.carried()) is None:
+            return theta
+        K = field.pair_arguments if pairs else (field.variances[1],) * 3
+        slope = stream.pair(*(each[:-1] for each in K), order=1)[3]
+        return np.concatenate([slope * theta[:-1], theta[-1:]])
+
+    def _shaped(self, trailing: int) -> Trained:
+        return self._whole.shaped(trailing, self.mean_field.variances[1].ndim - 1 - trailing)
+
+    @cached_property
+    def _pair_sources(self) -> np.ndarray:
+        """D^(l) of pairs of inputs."""
+        field = self.mean_field
+        network, K = field.network, field.variances[1]
+        if self.trained is None and not network.signal_names:
+            return field.covariances[0]
+        functions = network_functions(network, 1, K.ndim - 2)
+        arguments = field.pair_arguments
+        averages = functions.every("covariance", *(each[:-1] for each in arguments))
+        averages = np.concatenate([arguments[2][:1], averages])
+        return tangents.sources(network, self._shaped(1), averages, 1, *arguments)
+
+    def parts(self, alone: list[Trained]) -> np.ndarray:
+        """What each of several and each layer adds to Θ^(L+1), (..., kinds, L + 2, ...)."""
+        field, found = self.mean_field, []
+
+        def passed(skips: np.ndarray, gain: np.ndarray) -> np.ndarray:
+            after = np.cumprod((skips + gain)[:0:-1], axis=0)[::-1]
+            return np.concatenate([after, np.ones_like(after[:1])])
+
+        own = passed(self._fixed_skips, self._slopes)
+        pair = field.has_matrix and passed(field.pair_skips, field.pair_gains)
+        for trained in alone:
+            each = TangentTheory(field, trained)
+            added = field.has_matrix and each._pair_sources * pair
+            found.append(field.assembled(each._own_sources * own, added))
+        return np.stack(found, axis=field.layer_axis - 1)
 
     @cached_property
     def output(self) -> np.ndarray:
@@ -78,28 +109,43 @@ class TangentTheory:
         return tangent
 
     @cached_property
-    def scaled(self) -> Scaled:
-        """Θ^(l) as in `layers`, whatever its size."""
+    def logarithms(self) -> tuple[np.ndarray, np.ndarray]:
+        """ln|Θ^(l)| and the signs of Θ^(l), of any size for ReLU and its relatives."""
         field = self.mean_field
-        if scaled_theory.stays_in_float64(lambda: field.kernels, field.layer_axis):
-            with suppress(ArithmeticError):
-                return scaled(self.layers)
-        return self.beyond.tangents(self._whole)
+        if (lines := network_functions(field.network).lines) is not None:
+            return Logarithms(field, lines).tangents(self._whole)
+        return log(self.layers), np.sign(self.layers)
 
-    @property
+    @cached_property
     def _whole(self) -> Trained:
         network = self.mean_field.network
         return Trained.everything(network) if self.trained is None else self.trained
 
     @cached_property
-    def _own(self) -> np.ndarray:
-        """Θ^(l) of single inputs, in the shape of their variances."""
+    def _slopes(self) -> np.ndarray:
+        """a_l ⟨φ'²⟩ of single inputs."""
+        field = self.mean_field
+        return tangents.slope_gains(field.network, field.variances[1], field.trailing)
+
+    @property
+    def _fixed_skips(self) -> np.ndarray:
+        """γ_l² ∂s/∂K_αβ of single inputs at fixed variances."""
+        field, K = self.mean_field, self.mean_field.variances[1]
+        return gains.skip_gains(field.network, field.layers.skips, field.trailing, K, K, K)
+
+    @cached_property
+    def _own_sources(self) -> np.ndarray:
+        """D^(l) of single inputs."""
         field = self.mean_field
         C, K = field.variances
-        slopes = tangents.slope_gains(field.network, K, field.trailing)
-        if self.trained is not None:
-            C = tangents.own_of_inputs(field.network, self.trained, K, field.trailing)
-        return tangents.tangents(field.layers.skips, slopes, C)
+        if self.trained is None and not field.network.signal_names:
+            return C
+        return tangents.own_of_inputs(field.network, self._whole, K, field.trailing)
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        """Θ^(l) of single inputs, in the shape of their variances."""
+        return tangents.tangents(self._fixed_skips, self._slopes, self._own_sources)
 
 
 class WithTangents(Computed):
@@ -124,9 +170,9 @@ class WithTangents(Computed):
     @field
     def log_tangent_kernels(self) -> np.ndarray:
         """ln|Θ^(l)|, also where Θ^(l) exceeds float64."""
-        return self._tangents.scaled.log
+        return self._tangents.logarithms[0]
 
     @field
     def tangent_signs(self) -> np.ndarray:
         """1, 0 or −1, the sign of Θ^(l), also where Θ^(l) exceeds float64."""
-        return np.sign(self._tangents.scaled.mantissa)
+        return self._tangents.logarithms[1]

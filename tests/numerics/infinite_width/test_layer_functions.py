@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate
 
 import fieldtheory as ft
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
 
 JUMPS = ["where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"]
 SIGNAL = np.array([-0.1, 0.1, 0.9, 2.2, 0.7])

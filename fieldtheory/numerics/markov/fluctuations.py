@@ -1,25 +1,78 @@
-"""Order 1/N of a chain of Gram matrices: one loop over the layers, see `gram_theory`."""
+"""Order 1/N of a chain of Gram matrices, whatever its branches: one loop over the layers.
+
+With X^(l) the Gram matrix of the stream and F(X) = γ² s(X) + C(X),
+
+    X' = F(X),   V' = J V Jᵀ + B + W,   m' = J m + (1/2) F''(X) : V,   J = F'(X),
+
+are its value for N → ∞, N times its covariance, and N times the shift of its mean. B is what the
+units of a branch add, W the N units of the stream (Wick):
+
+    W = C_αγ C_βδ + C_αδ C_βγ + γ² (s_αγ C_βδ + s_αδ C_βγ + s_βγ C_αδ + s_βδ C_αγ)
+
+They start from X = K0, V = K_αγ K_βδ + K_αδ K_βγ, m = 0. A stream without its mean over the units
+has N − 1 of them: m begins with −K0, and m' has −C in addition. `derive` has all of it in symbols.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.grams.gram_theory import GramChain
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.several_inputs.feature_correlators import Truncated, within_layers
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
 # Arrays of the size of G11 that are held at once.
 _COPIES = 4
 # Recomputations with random roundings that tell the error of what cancels.
 _ROUNDINGS = 3
+
+
+class Chain(Protocol):
+    """What one layer does with the p = P(P+1)/2 entries α <= β of the Gram matrix X.
+
+    Jacobians are sparse or dense matrices (p, p), all quantities those of `fluctuations`.
+    """
+
+    field: MeanField
+
+    @property
+    def jumps(self) -> bool:
+        """Whether derivatives diverge for parallel inputs."""
+
+    @property
+    def states(self) -> tuple[np.ndarray, np.ndarray]:
+        """C^(l), shape (L + 2, p), and X^(l), (L + 1, p)."""
+
+    @property
+    def stream(self) -> np.ndarray:
+        """s(X^(l)), (L + 1, p)."""
+
+    @property
+    def skips(self) -> np.ndarray:
+        """γ_l² of the layers 0, ..., L."""
+
+    @property
+    def unit_covariances(self) -> np.ndarray:
+        """B^(l), and what is left out of it, (2, L + 2, p, p)."""
+
+    def jacobian(self, l: int) -> Any:
+        """That of C^(l) by X^(l-1), l = 1, ..., L + 1."""
+
+    def stream_jacobian(self, l: int) -> Any:
+        """That of s(X^(l)), None where it is X^(l)."""
+
+    def curvature(self, l: int, V: np.ndarray) -> np.ndarray:
+        """C'':V/2 of C^(l) by X^(l-1)."""
+
+    def stream_curvature(self, l: int, V: np.ndarray) -> Any:
+        """s'':V/2 of s(X^(l))."""
 
 
 class Covariances(NamedTuple):
@@ -30,66 +83,40 @@ class Covariances(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GramFluctuations:
-    """Covariances and mean shifts of the p pairs of inputs.
+class Fluctuations:
+    """Covariances and mean shifts of the p entries of a chain.
 
     Parameters
     ----------
-    chain : GramChain
-        Without batch axes.
+    chain : Chain
     """
 
-    chain: GramChain
+    chain: Chain
 
     def _branch(self, l: int, change: np.ndarray) -> np.ndarray:
         """The change of C^(l) with X^(l-1), shape (p, ...)."""
-        return self.chain.slopes.moved(l - 1, change, self.chain.pairs)
+        J = self.chain.jacobian(l)
+        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
 
     def _reported(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of R^(l) = s(X^(l))."""
-        if self.chain.is_stream:
+        J = self.chain.stream_jacobian(l)
+        if J is None:
             return change
-        return self.chain.stream_jet.moved(l, change, self.chain.pairs)
+        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
 
     def _carried(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of γ_l² s(X^(l-1))."""
-        return self.chain.skips[l - 1, 0] * self._reported(l - 1, change)
+        return self.chain.skips[l] * self._reported(l - 1, change)
 
     # Sources.
-
-    @cached_property
-    def _hidden_units(self) -> Truncated:
-        """⟨a a ; a a⟩ of all layers and what is left out, (L, p, p)."""
-        chain = self.chain
-        Q = chain.signals(chain.states[1][:-1], 0)
-        parts = [*zip(chain.functions, Q, strict=True)]
-        each = [within_layers(chain.signals_of(*part)) for part in parts]
-        if len(each) == 1:
-            return each[0]
-        fourth, squares, left = np.ones(1), np.ones(1), np.zeros(1)
-        for connected, part in zip(each, parts, strict=True):
-            mean = chain.average(*part)
-            square = mean[:, :, None] * mean[:, None]
-            left = left * np.abs(connected.values + square) + np.abs(fourth * connected.left_out)
-            fourth, squares = fourth * (connected.values + square), squares * square
-        return Truncated(0, fourth - squares, left)
-
-    @cached_property
-    def hidden_sources(self) -> np.ndarray:
-        """B^(l) of the hidden units, and what is left out of it, shape (2, L + 2, p, p)."""
-        network, connected = self.chain.network, self._hidden_units
-        weight = np.reshape(network.layer(self.chain.parameters).weight, (-1, 1, 1))
-        scale = network.width / network.hidden_width * weight**2
-        B = np.zeros((2, network.depth + 2, *connected.values.shape[1:]))
-        B[:, 1:-1] = scale * connected.values, scale * np.abs(connected.left_out)
-        return B
 
     @cached_property
     def stream_sources(self) -> np.ndarray:
         """W^(l) of the units of the stream, shape (L + 1, p, p)."""
         C = unpacked(self.chain.states[0][:-1], True)
         before = C / 2
-        before[1:] += self.chain.skips[..., None] * unpacked(self.chain.stream[:-1], True)
+        before[1:] += self.chain.skips[1:, None, None] * unpacked(self.chain.stream[:-1], True)
         return self._wick(before, C)
 
     @cached_property
@@ -100,7 +127,7 @@ class GramFluctuations:
 
     def _wick(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """A_αγ B_βδ + A_αδ B_βγ + A_βγ B_αδ + A_βδ B_αγ of matrices (l, P, P), (l, p, p)."""
-        alpha, beta = self.chain.pairs.alpha, self.chain.pairs.beta
+        alpha, beta = np.triu_indices(A.shape[-1])
         total = np.zeros((len(A), len(alpha), len(alpha)))
         for one, other in ((A, B), (B, A)):
             total += one[:, alpha[:, None], alpha] * other[:, beta[:, None], beta]
@@ -112,7 +139,7 @@ class GramFluctuations:
     @cached_property
     def variances(self) -> np.ndarray:
         """V^(l), N times the covariance of X^(l) with itself, shape (L + 1, p, p)."""
-        V = self._variances(self.hidden_sources[0], self.stream_sources)
+        V = self._variances(self.chain.unit_covariances[0], self.stream_sources)
         allowed = SETTINGS.pair_correlators_with_kinks
         self._require_digits("covariances", V, self._rounded, V, allowed)
         return V
@@ -120,9 +147,9 @@ class GramFluctuations:
     @cached_property
     def _rounded(self) -> list[np.ndarray]:
         """V^(l) in other roundings, of φ that jumps: F' and F'' diverge for parallel inputs."""
-        if not any(functions.jumps for functions in self.chain.functions):
+        if not self.chain.jumps:
             return []
-        generator, sources = np.random.default_rng(0), self.hidden_sources[0]
+        generator, sources = np.random.default_rng(0), self.chain.unit_covariances[0]
         chains = range(_ROUNDINGS)
         return [self._variances(sources, self.stream_sources, generator) for _ in chains]
 
@@ -168,7 +195,7 @@ class GramFluctuations:
     def stream_covariances(self) -> np.ndarray:
         """Cov(R^(k), R^(l)), (L + 1, L + 1, p, p)."""
         covariances = self.covariances.stream
-        if self.chain.is_stream:
+        if self.chain.stream_jacobian(0) is None:
             return covariances
         for _ in range(2):
             # The second layer and pair, then, both exchanged, the first ones.
@@ -182,13 +209,15 @@ class GramFluctuations:
     @cached_property
     def covariances(self) -> Covariances:
         """Those of all pairs of layers."""
-        size, p = self.hidden_sources.shape[1:3]
+        size, p = self.chain.unit_covariances.shape[1:3]
         needed = 8.0 * _COPIES * (size * p) ** 2
         require_memory(
-            f"G11 of {len(self.chain.pairs.own)} inputs", needed, "use fewer inputs or layers"
+            f"G11 of {self.chain.field.input_kernel.shape[-1]} inputs",
+            needed,
+            "use fewer inputs or layers",
         )
-        N = self.chain.network.width
-        B, V = self.hidden_sources[0] / N, self.variances / N
+        N = self.chain.field.network.width
+        B, V = self.chain.unit_covariances[0] / N, self.variances / N
         residual = _symmetric(self._residual(B, V), size, p)
         return Covariances(residual, _symmetric(self._stream(V), size - 1, p))
 
@@ -200,14 +229,25 @@ class GramFluctuations:
         return np.array([self._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1))])
 
     @cached_property
+    def missed_variances(self) -> np.ndarray:
+        """Errors of `variances`, zero where they are exact."""
+        left = self.chain.unit_covariances[1]
+        if not left.any():
+            return np.zeros_like(self.stream_sources)
+        return self._variances(left, np.zeros_like(self.stream_sources))
+
+    @cached_property
     def missed(self) -> np.ndarray:
         """Errors of Cov(C^(k), C^(l)), zero where it is exact."""
-        left = self.hidden_sources[1] / self.chain.network.width
-        if not left.any():
-            return np.zeros((len(left), *left.shape))
-        V = self._variances(left, np.zeros_like(self.stream_sources))
-        errors = _symmetric(self._residual(left, V), *left.shape[:2])
-        return np.abs(errors, out=errors)
+        left, N = self.chain.unit_covariances[1], self.chain.field.network.width
+        errors = self._residual(left / N, self.missed_variances / N)
+        return np.abs(_symmetric(errors, *left.shape[:2]))
+
+    @cached_property
+    def missed_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Errors of `shifts`, zero where they are exact."""
+        residual, stream = self._shifts(self.missed_variances, start=0.0)
+        return np.abs(residual), np.abs(stream)
 
     def _residual(self, B: np.ndarray, V: np.ndarray) -> Iterator[np.ndarray]:
         """Cov(C^(l), C^(k)) of the layers k <= l, (p, l + 1, p), for every l."""
@@ -241,17 +281,17 @@ class GramFluctuations:
             self._require_digits("mean shifts", shift, rounded, sizes, allowed)
         return found
 
-    def _shifts(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _shifts(self, V: np.ndarray, start: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         chain = self.chain
         C, _ = chain.states
-        lost = float(chain.network.centred)
+        lost = start * getattr(chain.field.network, "centred", False)
         residual, reported = np.zeros_like(C), np.empty_like(C[:-1])
         m = -lost * C[0]
         for l in range(len(reported)):
             if l:
-                m = chain.skips[l - 1] * reported[l - 1] + residual[l] - lost * C[l]
-            reported[l] = chain.stream_jet.shifted(l, m, V[l], chain.pairs)
-            residual[l + 1] = chain.curved.shifted(l, m, V[l], chain.pairs)
+                m = chain.skips[l] * reported[l - 1] + residual[l] - lost * C[l]
+            reported[l] = self._reported(l, m) + chain.stream_curvature(l, V[l])
+            residual[l + 1] = self._branch(l + 1, m) + chain.curvature(l + 1, V[l])
         return residual, reported
 
 

@@ -1,0 +1,1 @@
+"""Networks whose Gram matrices are a Markov chain, to order 1/N."""

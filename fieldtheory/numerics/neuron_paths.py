@@ -1,0 +1,109 @@
+"""Order 1/N of networks whose neurons' paths through the layers matter: one matrix in a branch."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.numerics import shift_response
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
+from fieldtheory.numerics.one_input.one_theory import OneTheory
+from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
+from fieldtheory.numerics.validity import LARGE, warn_if_spread
+
+# Fluctuations of kernels, relative to their mean, from which on the next order shows whether the
+# expansion holds, up to those where it does not.
+_DOUBTFUL = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronPaths:
+    """The fluctuations of one input or several, from the theory of either.
+
+    Parameters
+    ----------
+    field : MeanField
+        Of one network and one kernel.
+    progress : bool
+        Show progress bars on stderr for several inputs.
+    """
+
+    field: MeanField
+    progress: bool = False
+
+    @cached_property
+    def one(self) -> OneTheory:
+        """That of one input, with the order 1/N²."""
+        return OneTheory(self.field)
+
+    @cached_property
+    def pairs(self) -> PairTheory:
+        """That of several inputs."""
+        field = self.field
+        return PairTheory.of(field, field.residual_kernels, field.kernels, self.progress)
+
+    @property
+    def of_inputs(self) -> OneTheory | PairTheory:
+        """The one that K0 asks for."""
+        return self.pairs if self.field.has_matrix else self.one
+
+    def alone(self, i: int) -> OneTheory:
+        """Input i of several."""
+        return OneTheory(MeanField(self.field.network, self.field.input_kernel[i, i]))
+
+    @cached_property
+    def shift_of_variances(self) -> np.ndarray:
+        """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
+        each = (self.alone(i).mean_shift for i in range(self.field.input_kernel.shape[-1]))
+        return self.field.network.width * np.stack([*each], axis=-1)
+
+    @cached_property
+    def mean_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """⟨C^(l)⟩ − C*^(l) and its error."""
+        if self.field.has_matrix:
+            return self.pairs.shift(self.shift_of_variances)
+        return self.one.mean_shift, np.zeros_like(self.one.mean_shift)
+
+    @property
+    def kernel_shift(self) -> np.ndarray:
+        """⟨K^(l)⟩ − K*^(l), by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
+        return self.accumulated(self.mean_shifts[0])
+
+    def accumulated(self, residual: np.ndarray) -> np.ndarray:
+        """What changes of the C^(l) add up to in the K^(l)."""
+        return accumulate(layer_coefficients(self.field.network).skips, residual)
+
+    def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂ of the mean shifts of C^(l), (L + 2, ...), and of K^(l), (L + 1, ...), and its error.
+
+        ``eta`` are the responses of the C^(l), whose size says what is small.
+        """
+        field = self.field
+        if field.has_matrix:
+            parts = self.shift_of_variances, eta
+            shift, error = shift_response.of_pairs(field.network, field.input_kernel, *parts)
+        else:
+            K0 = field.input_kernel[None]
+            shift = shift_response.of_one(field.network, K0, eta[:, None])[:, 0]
+            error = np.zeros_like(shift)
+        return shift, self.accumulated(shift)[:-1], self.accumulated(error)[:-1]
+
+    def spread(self, kernels: np.ndarray) -> np.ndarray:
+        """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
+        field, variance = self.field, self.of_inputs.kernel_variance
+        own = np.diagonal(variance, axis1=1, axis2=2) if field.has_matrix else variance
+
+        def curvatures() -> np.ndarray:
+            return field.curvatures(np.where(own > 0, field.variances[1][:-1], 1.0))
+
+        spread = warn_if_spread(field.network, variance, kernels, own, curvatures)
+        if field.has_matrix and _DOUBTFUL < spread.max() <= LARGE:
+            # The order 1/N² of one input shows how far the expansion holds.
+            with suppress(ArithmeticError):
+                _ = self.alone(int(spread[-1].diagonal().argmax())).order_ratio
+        return spread
