@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
 from fieldtheory.inference.parameter_derivatives import parameter_derivative
-from fieldtheory.networks.family import LayeredNetwork, single_network
+from fieldtheory.networks.family import DeepNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import input_rows
 from fieldtheory.numerics.pair_maps.pair_map import PairMaps
@@ -36,7 +36,7 @@ class KernelFunction:
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     quantity : str
     layer : int or None
         Of a hidden layer, l of K^(l) and χ^(l).
@@ -53,7 +53,7 @@ class KernelFunction:
     True
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     quantity: str = "output_kernel"
     layer: int | None = None
 
@@ -281,7 +281,7 @@ class KernelFunction:
 
 @named_arguments
 def kernel(
-    network: LayeredNetwork, quantity: str = "output_kernel", layer: int | None = None
+    network: DeepNetwork, quantity: str = "output_kernel", layer: int | None = None
 ) -> KernelFunction:
     """A kernel of an infinitely wide network as a function of inputs.
 
@@ -291,7 +291,7 @@ def kernel(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Without batch axes.
     quantity : {"output_kernel", "output_response", "tangent_kernel", "kernel", "response"}
         K^(L+1), χ^out, Θ^(L+1) with all weights and biases trained, and K^(l) or χ^(l) of a hidden
@@ -315,7 +315,7 @@ def kernel(
     >>> k([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]).shape
     (2, 1)
     """
-    single_network(network, function="kernel")
+    single_network(network, DeepNetwork)
     quantity = validation.quantity("quantity", quantity, QUANTITIES)
     if quantity in _HIDDEN:
         if layer is None:
@@ -329,7 +329,7 @@ def kernel(
 
 
 @lru_cache(maxsize=16)
-def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairMaps:
+def _maps_of(network: DeepNetwork, quantity: str, layer: int | None) -> PairMaps:
     """Shared by all functions of one kernel, also those that are sent to another process."""
     last = network.depth + 1 if layer is None else layer
     if quantity == "tangent_kernel":
@@ -337,7 +337,7 @@ def _maps_of(network: LayeredNetwork, quantity: str, layer: int | None) -> PairM
     return PairMaps(OutputRecursion(network, (int("response" in quantity),), last))
 
 
-def _readin(network: LayeredNetwork) -> tuple[float, float]:
+def _readin(network: DeepNetwork) -> tuple[float, float]:
     parameters = network.parameters
     return parameters["readin_weight_variance"], parameters["readin_bias_variance"]
 

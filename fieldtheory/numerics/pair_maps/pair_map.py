@@ -28,14 +28,14 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.pair_maps.pair_pieces import MAPS, PairMap, variances_of
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
 
 def output_matrices(
-    recursion: Callable[[LayeredNetwork], PairRecursion],
-    network: LayeredNetwork,
+    recursion: Callable[[DeepNetwork], PairRecursion],
+    network: DeepNetwork,
     own: np.ndarray,
     K0: np.ndarray,
 ) -> np.ndarray:
@@ -48,7 +48,7 @@ def output_matrices(
     ----------
     recursion : callable
         Of a network without batch axes.
-    network : LayeredNetwork
+    network : DeepNetwork
     own : ndarray, shape (n, ..., P)
         What single inputs bring along, batch axes in the middle.
     K0 : ndarray, shape (..., P, P)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.gains import responses, variance_gains
+from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.gains import responses, skip_gains, variance_gains
 from fieldtheory.numerics.infinite_width.kernels import output_covariances, variances
 from fieldtheory.numerics.infinite_width.tangents import (
     Pairs,
@@ -56,7 +57,7 @@ class OutputRecursion:
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Without batch axes.
     rows : tuple of int
         Which are wanted: 0 for the kernel, 1 for the response.
@@ -64,16 +65,18 @@ class OutputRecursion:
         l of K^(l) and χ^(l), from 1 to L + 1.
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     rows: tuple[int, ...]
     layer: int
 
     @cached_property
     def odd(self) -> tuple[bool, ...]:
-        """For φ without an even part, without biases."""
-        phi = self.network.activation
-        biases = layer_coefficients(self.network).biases[1 : self.layer + 1]
-        odd = not biases.any() and (phi(h) + phi(-h)).expand() == 0
+        """For φ without an even part, without biases; not of gates."""
+        network, phi = self.network, self.network.activation
+        biases = layer_coefficients(network).biases[1 : self.layer + 1]
+        inner = [network.parameters.get(f"{k}_bias_variance", 0.0) for k in network.signal_names]
+        biased = biases.any() or np.any(inner) or len(inner) > 1
+        odd = not biased and (phi(h) + phi(-h)).expand() == 0
         return tuple(odd and row == 0 for row in self.rows)
 
     def own(self, K0: np.ndarray) -> np.ndarray:
@@ -82,19 +85,32 @@ class OutputRecursion:
 
     def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
         """The recursion over the layers."""
-        return output_covariances(self.network, own[: self.layer + 1], K0, pairs)[list(self.rows)]
+        values = output_covariances(self.network, own[: self.layer + 1], K0, pairs)
+        if (stream := self._stream) is not None:
+            arguments = (own[self.layer][..., members] for members in pairs)
+            kernel, _, _, slope = stream.pair(*arguments, values[0], order=1)
+            values = np.stack([kernel, slope * values[1]])
+        return values[list(self.rows)]
+
+    @property
+    def _stream(self) -> Any:
+        """What a hidden layer carries on, None where it is the stream itself."""
+        hidden = self.layer <= self.network.depth
+        return network_functions(self.network, 1).stream if hidden else None
 
     def diagonal(self, own: np.ndarray) -> np.ndarray:
         """K^(layer), and the response of variances, which is not that of covariances.
 
         Raises OverflowError if that exceeds float64.
         """
-        diagonals = [own[self.layer]] * 2
+        diagonals, stream = [own[self.layer]] * 2, self._stream
         if 1 in self.rows:
             gains = variance_gains(self.network, own, 1)
-            diagonals[1] = responses(layer_coefficients(self.network, 1).skips, gains)[1][
-                self.layer
-            ]
+            skips = skip_gains(self.network, layer_coefficients(self.network, 1).skips, 1, own)
+            diagonals[1] = responses(skips, gains)[1][self.layer]
+        if stream is not None:
+            kernel, slope = stream.own(own[self.layer], 1)
+            diagonals = [kernel, slope * diagonals[1]]
         return np.stack([diagonals[row] for row in self.rows])
 
     def factors(self, own: np.ndarray) -> np.ndarray:
@@ -116,13 +132,13 @@ class TangentRecursion:
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Without batch axes.
     trained : Trained, optional
         Everything if left out.
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     trained: Trained | None = field(default=None, compare=False)
     odd: ClassVar[tuple[bool, ...]] = (False,)
 
@@ -134,6 +150,7 @@ class TangentRecursion:
         """K^(0), ..., K^(L+1) and Θ^(L+1), shape (L + 3, P)."""
         K = variances(self.network, K0, 1)[1]
         skips = layer_coefficients(self.network, 1).skips
+        skips = skip_gains(self.network, skips, 1, K, K, K)
         gains = slope_gains(self.network, K, 1)
         theta = tangents(skips, gains, own_of_inputs(self.network, self._trained, K, 1))
         return np.concatenate([K, theta[-1:]])
