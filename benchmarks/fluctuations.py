@@ -65,7 +65,7 @@ def main() -> None:
         ft.covariance_with(s, np.eye(inputs), samples=10_000)
         paths = seconds(start)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        signals = s.pair_theory.signals
+        signals = s.chain.pairs.signals
         smooth = "yes" if signals.smooth else "no"
         line = [f"{activation:>10}{inputs:10d}{depth:10d}{smooth:>10}", *times]
         print(" ".join([*line, f"{naive * entries * (entries + 1) / 2:9.2g}", paths]), end="")

@@ -297,8 +297,8 @@ def _corrections(
         batches = [(modes, solution.mean_shift * width)]
     else:
         sizes = np.diff(np.linspace(0, samples // NEURONS, BATCHES + 1).astype(int))
-        own = solution.shift_of_variances
-        batches = linear_networks(solution.network, solution.pair_theory, own, sizes, seed)
+        own = solution.chain.shift_of_variances
+        batches = linear_networks(solution.network, solution.chain.pairs, own, sizes, seed)
         if progress:
             batches = chunks.with_progress(batches, BATCHES, _cost(solution, samples))
     parts = [fluctuating(law, *batch) for batch in batches]

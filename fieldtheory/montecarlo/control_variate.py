@@ -195,7 +195,7 @@ def _origin(network: LayeredNetwork, entries: bytes, inputs: int) -> _Origin:
     if inputs > 1:
         # Of jumps and parallel inputs there is no response.
         with contextlib.suppress(ValueError):
-            gains = solution.pair_theory.gains
+            gains = solution.chain.pairs.gains
     return _Origin(layer_coefficients(network), C, K, lower_root(C), gains, curvatures)
 
 

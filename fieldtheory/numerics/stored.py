@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MACHINERY = (
     *("labelled", "from_content", "of_batches", "table", "settings", "require"),
-    *("pair_theory", "shift_of_variances", "progress", "parts"),
+    *("chain", "progress", "response_shifts", "missing"),
 )
 
 
@@ -46,6 +46,9 @@ class Stored(ABC):
 
     def __getattr__(self, name: str) -> Any:
         """Say which field was meant; names of Python's own are asked for by many."""
+        if not name.startswith("_") and (why := getattr(self.network, "without", {}).get(name)):
+            kind = type(self.network).__name__
+            raise AttributeError(f"a {kind} has no {name}: {why}", name=name, obj=self)
         meant = ""
         if not name.startswith("_"):
             try:

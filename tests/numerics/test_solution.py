@@ -394,7 +394,7 @@ def test_no_doubt_where_it_is_small(net, kernel):
 def test_shifts_of_several_inputs_cost_no_covariances():
     s = ft.solve(network(2), [[1.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.0]])
     _ = s.kernel_shift
-    assert not {"covariances", "sources"} & vars(s.pair_theory).keys()
+    assert not {"covariances", "sources"} & vars(s.chain.pairs).keys()
 
 
 @pytest.mark.parametrize("field", ["G11", "kernel_variance"])

@@ -84,7 +84,7 @@ class _PairResponses:
 
     def __init__(self, solution: Solution, U: np.ndarray) -> None:
         self.weights = packed(U + U.T) / packed(1.0 + np.eye(len(U)))
-        self.solution, self.theory = solution, solution.pair_theory
+        self.solution, self.theory = solution, solution.chain.pairs
         signals, gains = self.theory.signals, self.theory.gains
         layers, self.skips = self.theory.layers, self.theory.layers.skips
         self.a = layers.weights.reshape(len(gains.own), -1)[:, 0]

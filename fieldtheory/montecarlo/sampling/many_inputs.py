@@ -208,7 +208,7 @@ def covariance_batches(
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):
-        theory = solution.pair_theory
+        theory = solution.chain.pairs
     skips = theory.layers.skips
     weighted = Weighted(solution, theory, packed, m)
     count = min(BATCHES, samples)

@@ -19,7 +19,7 @@ def test_second_moments_and_shifts(activation, gamma, networks):
     net = network(3, activation, gamma).replace(width=1)
     s = ft.solve(net, K0_TRIPLE)
     sizes = np.full(BATCHES, networks)
-    batches = list(linear_networks(net, s.pair_theory, s.shift_of_variances, sizes, 1))
+    batches = list(linear_networks(net, s.chain.pairs, s.chain.shift_of_variances, sizes, 1))
     first, second = np.triu_indices(3)
     outputs = np.stack([batch.outputs[:, first, second] for batch in batches])
     moments = np.einsum("bnp,bnq->bpq", outputs, outputs) / networks

@@ -391,7 +391,7 @@ def test_too_many_inputs_for_the_memory(monkeypatch, name):
     """How much G11 needs is said before anything of that size is made."""
     monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 10**6)
     s = ft.solve(network("erf", 1.0, 10), 0.3 * np.eye(40))
-    _ = s.pair_theory
+    _ = s.chain.pairs
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"40 inputs needs about .* GB .*ft\.covariance_with"):
         getattr(s, name)
@@ -551,7 +551,7 @@ def test_responses_of_parallel_inputs_where_slopes_diverge():
             with pytest.raises(OverflowError, match="inputs that are parallel"):
                 getattr(ft.solve(net, two(*norms, 1.0)), field)
     # Kernels at a finite width move along λ: ⟨φ(h)φ(λh)⟩ = 1 + (1 + λ) √(2K/π) + λK.
-    theory = ft.solve(network("sign(h)+h", 0.7, 1), two(0.3, 0.75, 1.0)).pair_theory
+    theory = ft.solve(network("sign(h)+h", 0.7, 1), two(0.3, 0.75, 1.0)).chain.pairs
     slope = 1 + (1 + 1 / np.sqrt(0.75 / 0.3)) / np.sqrt(2 * np.pi * 0.3)
     assert theory.gains.pair[1, 0] / theory.layers.weights[1] == pytest.approx(slope, rel=1e-12)
     assert theory.gains.first[1] == theory.gains.second[1] == 0

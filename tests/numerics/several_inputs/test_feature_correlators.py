@@ -49,7 +49,7 @@ def test_what_misses_most_is_computed_first(monkeypatch):
     """Of two correlators of three signals, where only one may be computed on panels."""
     settings = replace(feature_correlators.SETTINGS, three_signals_count=1)
     monkeypatch.setattr(feature_correlators, "SETTINGS", settings)
-    signals = ft.solve(network("hard_tanh", 0.9, 2), THREE).pair_theory.signals
+    signals = ft.solve(network("hard_tanh", 0.9, 2), THREE).chain.pairs.signals
     values, left_out = np.zeros((2, 3, 6, 3, 6))
     # φ_1² in the first layer with φ_2² and with φ_2φ_3 in the second.
     left_out[0, 0, 1, [3, 4]] = -0.2, 0.1

@@ -15,7 +15,7 @@ SLOPES = {"relu": (0.0, 1.0), "abs": (-1.0, 1.0), "leaky_relu": (0.01, 1.0)}
 
 
 def signals_of(name, K0, gamma=0.9, **others):
-    return ft.solve(network(name, gamma, 3, **others), K0).pair_theory.signals
+    return ft.solve(network(name, gamma, 3, **others), K0).chain.pairs.signals
 
 
 @pytest.mark.parametrize(

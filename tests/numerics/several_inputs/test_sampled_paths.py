@@ -20,7 +20,7 @@ FOUR = np.pad(THREE, (0, 1), constant_values=0.1) + np.diag([0.0, 0.0, 0.0, 0.25
 
 
 def scores(name, factor=1.0, inputs=THREE):
-    theory = ft.solve(network(name, 0.9, 2), inputs).pair_theory
+    theory = ft.solve(network(name, 0.9, 2), inputs).chain.pairs
     exact = theory.sources[0] * factor
     found = sampled_sources(theory.layers, theory.gains, theory.signals, seed=1)
     error = np.sqrt((found[1:] ** 2).sum(axis=0))
@@ -40,7 +40,7 @@ def test_they_are_exact_within_their_errors(name):
 
 
 def test_averages_within_layers_are_exact_within_their_errors():
-    signals = ft.solve(network("relu", 0.9, 2), THREE).pair_theory.signals
+    signals = ft.solve(network("relu", 0.9, 2), THREE).chain.pairs.signals
     found, error = sampled_within_layers(signals)
     own = WithinLayers.of(signals)
     z = ((found - own.averages[:, own.which]) / error)[own.exact[:, own.which]]
@@ -50,7 +50,7 @@ def test_averages_within_layers_are_exact_within_their_errors():
 def test_four_inputs_with_kinks_are_sampled_to_two_thousandths_by_few_points():
     z = scores("softsign", inputs=FOUR)
     assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST
-    theory = ft.solve(network("softsign", 0.9, 2), FOUR).pair_theory
+    theory = ft.solve(network("softsign", 0.9, 2), FOUR).chain.pairs
     found = sampled_sources(theory.layers, theory.gains, theory.signals)
     assert np.sqrt((found[1:] ** 2).sum(axis=0)).max() < 2e-3 * np.abs(found[0]).max()
 
@@ -61,7 +61,7 @@ def test_a_theory_that_is_wrong_by_two_percent_is_found_out():
 
 
 def test_linear_networks_leave_nothing_to_sample():
-    theory = ft.solve(network("linear", 0.9, 2), THREE).pair_theory
+    theory = ft.solve(network("linear", 0.9, 2), THREE).chain.pairs
     found = sampled_sources(theory.layers, theory.gains, theory.signals)
     np.testing.assert_allclose(found[0], theory.sources[0], atol=1e-13)
     assert np.abs(found[1:]).max() < 1e-12
