@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.storage import Variables
@@ -71,7 +71,7 @@ class PreciseSolution(Result):
 
     settings: ClassVar = {"digits": int, "convention": str}
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: Any
     digits: int
     convention: str = "derivative"
@@ -84,7 +84,7 @@ class PreciseSolution(Result):
     @_field
     def kernels(self) -> Any:
         """K^(l), in the same shape."""
-        return self._recursion.of_layers("kernels")
+        return self._recursion.reported(self._recursion.of_layers("kernels"), "kernels")
 
     @_field
     def output_kernel(self) -> Any:
@@ -99,7 +99,8 @@ class PreciseSolution(Result):
     @_field
     def response(self) -> Any:
         """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._recursion.of_layers("response")[:-1] / self._input_width
+        response = self._recursion.reported(self._recursion.of_layers("response"), "response")
+        return response[:-1] / self._input_width
 
     @_field
     def output_response(self) -> Any:
@@ -179,7 +180,13 @@ class PreciseSolution(Result):
 
     def require(self, name: str) -> None:
         """Raise ValueError unless the field exists for this number of inputs."""
-        if not self._is_defined(field := self.table[name]):
+        field = self.table[name]
+        if field.order and self.network.markov:
+            raise ValueError(
+                f"{name} with digits is of networks whose branches have one matrix, got a "
+                f"{type(self.network).__name__}; leave digits out for it"
+            )
+        if not self._is_defined(field):
             raise ValueError(
                 f"{name} with digits is of {_WORDS[field.inputs]}, got K0 of {self.inputs}; "
                 "leave digits out for it"
@@ -265,13 +272,13 @@ class PreciseSolution(Result):
 
 
 def precise_solution(
-    network: LayeredNetwork, K0: Any, digits: int, convention: str
+    network: DeepNetwork, K0: Any, digits: int, convention: str
 ) -> PreciseSolution:
     """The solution of a network to a number of digits, its arguments checked.
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     K0 : number or nested sequence of numbers, shape () or (2, 2)
         Floats count as the binary fractions that they are; text such as "0.05", fractions, SymPy's
         rational numbers and those of mpmath are exact.

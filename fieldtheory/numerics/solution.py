@@ -10,7 +10,6 @@ from fieldtheory.networks.dispatch import SeparateTheory, by_network_type, resid
 from fieldtheory.networks.family import (
     CONVENTIONS,
     DeepNetwork,
-    checked_network,
     deep_network,
 )
 from fieldtheory.networks.parameters import named_arguments
@@ -147,7 +146,6 @@ def solve(
         for name, value, default in (("order", order, 1), ("rtol", rtol, DEFAULT_TOLERANCE)):
             if value != default:
                 raise ValueError(f"{name} must be left out with digits, got {value!r}")
-        checked = checked_network(checked, "digits")
         if proven:
             # It needs python-flint.
             from fieldtheory.precision.enclosed_solution import enclosed_solution
