@@ -116,7 +116,7 @@ class PreciseSolution(Result):
             matrices(zero, zero, first, second),
             matrices(zero, zero, second, first),
         )
-        own = self._recursion.of_layers("response")
+        own = self._recursion.reported(self._recursion.of_layers("response"), "response")
         return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
 
     @_field
