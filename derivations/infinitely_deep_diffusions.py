@@ -16,13 +16,10 @@ import sympy as sp
 from neuron_kurtosis import RATE, RATIO, kurtosis_coefficient, moment_of_neuron
 from typeset import article, equation, rows, section
 
-from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import DiffusionDerivation
+from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
     displacement,
     generator,
     gram,
@@ -30,7 +27,7 @@ from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     pair_moments,
     start,
 )
-from fieldtheory.theory.diffusion_limit.small_increments import (
+from fieldtheory.diffusions.diffusion_limit.small_increments import (
     S_II,
     S_IJ,
     S_JJ,
@@ -38,7 +35,7 @@ from fieldtheory.theory.diffusion_limit.small_increments import (
     WIDTH,
     increments,
 )
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
     ALPHA,
     BETA,
     GAMMA,
@@ -53,6 +50,9 @@ from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
     riccati,
     wide_rates,
 )
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.theory import notation as sym
 from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")

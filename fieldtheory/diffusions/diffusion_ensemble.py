@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import KEPT, DiffusionResult, lines
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
@@ -98,7 +97,7 @@ class DiffusionEnsemble(DiffusionResult):
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+    >>> from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
     >>> net = DiffusionNetwork(depth=20, width=30, activation="linear")
     >>> e = ft.simulate(net, [0.0, 1.0], samples=200, seed=1)
     >>> e
@@ -159,7 +158,7 @@ class DiffusionEnsemble(DiffusionResult):
         Examples
         --------
         >>> import fieldtheory as ft
-        >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+        >>> from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
         >>> net = DiffusionNetwork(depth=50, width=10)
         >>> network, diffusion = (
         ...     ft.simulate(net, [0.0, 1.0], samples=400, method=m) for m in ("kernel", "sde"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble, estimates
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.gram_sampler import grams_drawn
 from fieldtheory.diffusions.layers_drawn import (
     TILE,
@@ -31,7 +32,6 @@ from fieldtheory.montecarlo.sampling.block_moments import (
 from fieldtheory.montecarlo.sampling.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.simulation import simulate
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
 from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
@@ -20,10 +21,8 @@ from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork, advanced, signals_at
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning
 

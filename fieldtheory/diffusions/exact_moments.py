@@ -9,8 +9,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
     MomentSystem,
     displacement,
     exact_moment_system,
@@ -19,6 +18,7 @@ from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     pair_moments,
     start,
 )
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 
 
 def gram_variances(

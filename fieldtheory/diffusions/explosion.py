@@ -11,12 +11,12 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.starts import Starts
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.validity import ValidityWarning
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import ALPHA, BETA, GAMMA, riccati
 
 
 def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_simulation import checked_run, chunks_drawn
 from fieldtheory.montecarlo.sampling import plan
-from fieldtheory.networks.diffusion import DiffusionNetwork
 
 
 @dataclass(frozen=True, eq=False)

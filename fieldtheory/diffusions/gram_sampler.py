@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.layers_drawn import Layer, pivoted_root, require_finite
-from fieldtheory.networks.diffusion import DiffusionNetwork
 
 
 def grams_drawn(

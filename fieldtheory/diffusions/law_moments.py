@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
+from fieldtheory.diffusions.parameter_law import ParameterLaw
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
 
 
 class NeuronMoments(NamedTuple):

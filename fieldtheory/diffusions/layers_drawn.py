@@ -14,10 +14,10 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.parameter_law import ParameterLaw
 from fieldtheory.montecarlo.sampling.forward import affine, psd_root
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 

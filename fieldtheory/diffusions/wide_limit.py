@@ -21,17 +21,17 @@ from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import WideRates, wide_rates
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.feature_averages import feature_gram
 from fieldtheory.diffusions.starts import Neurons, Starts
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import WideRates, wide_rates
 from fieldtheory.theory.elementary_averages import K_XX
 
 

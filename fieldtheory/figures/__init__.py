@@ -14,3 +14,16 @@ draws them as a matplotlib Figure, so that the numbers can be used without the p
 >>> [curve.label for curve in numbers.curves() if curve.panel == "b"]
 ['rho = 1', 'rho = 0.3', 'rho = 0.1']
 """
+
+from importlib import import_module
+from typing import Any
+
+from fieldtheory.families import registered
+
+
+def __getattr__(name: str) -> Any:
+    # Papers on families have their figures with them.
+    for family in registered():
+        if name in family.pictures:
+            return import_module(family.pictures[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

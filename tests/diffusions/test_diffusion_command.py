@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 from tests.cli.test_app import call, column, output, rows, typed
 from tests.rounding import assert_same, same
 

@@ -2,15 +2,15 @@
 
 import sympy as sp
 
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
     MEAN,
     TIME,
     Z_IJ,
     closed_form,
     linear_covariance,
 )
+from fieldtheory.theory import notation as sym
 
 
 def test_the_covariance_is_that_of_the_issue():

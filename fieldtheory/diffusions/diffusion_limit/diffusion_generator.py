@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import sympy as sp
 
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, WIDTH
 
 # By the number of the input.
 _LETTERS = "ijkl"

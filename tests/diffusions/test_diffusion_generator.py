@@ -6,8 +6,7 @@ import sympy as sp
 from scipy.linalg import expm
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
     displacement,
     exact_moment_system,
     generator,
@@ -16,7 +15,8 @@ from fieldtheory.theory.diffusion_limit.diffusion_generator import (
     pair_moments,
     start,
 )
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, WIDTH
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH
+from fieldtheory.theory import notation as sym
 
 
 def moments_at(system, time, slope, weight, bias, width, starts, grams):

@@ -10,16 +10,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from fieldtheory import validation
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.figures.parts import Numbers, note
-from fieldtheory.figures.pf_edge import (
+from fieldtheory.diffusions.pf_figures.pf_edge import (
     edge_covariance,
     edge_functions,
     edge_networks,
     relu_outputs,
 )
+from fieldtheory.figures.parts import Numbers, note
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled

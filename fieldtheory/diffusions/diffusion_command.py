@@ -172,8 +172,8 @@ def diffusion(
     a signal. explosion_time is when the mean becomes infinite. For several inputs there is a row
     for each pair alpha, beta.
 
-    Examples:
-
+    Examples
+    --------
         fieldtheory diffusion -z 0,1,-1.5
 
         fieldtheory diffusion -L 100 -a swish --input-activation tanh -f csv --times 101
@@ -191,7 +191,7 @@ def diffusion(
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
     from fieldtheory.cli import diffusion_inputs, values
-    from fieldtheory.cli.diffusion_inputs import SIMULATED, compared_rows, rows_of
+    from fieldtheory.diffusions.diffusion_inputs import SIMULATED, compared_rows, rows_of
 
     phi = values.activation(activation)
     psi = values.activation(input_activation, "input_activation")
@@ -296,7 +296,7 @@ def _words(network: Any) -> str:
 
 
 def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
-    from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
+    from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
 
     conditions = diffusion_conditions(phi, psi)
     if format == "table":
@@ -317,7 +317,7 @@ def _print_solution(
     import numpy as np
 
     import fieldtheory as ft
-    from fieldtheory.cli.diffusion_inputs import SOLVED, rows_of
+    from fieldtheory.diffusions.diffusion_inputs import SOLVED, rows_of
 
     require_place(save, ".npz", ".nc")
     solution = ft.solve(network, Z, progress=True)

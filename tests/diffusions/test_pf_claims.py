@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 from scipy import integrate
 
-from fieldtheory.literature import pf_experiments, pf_limits, pf_properties
+from fieldtheory.diffusions.pf_claims import pf_experiments, pf_limits, pf_properties
 from fieldtheory.theory import notation as sym
 
 

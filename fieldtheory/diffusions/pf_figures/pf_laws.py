@@ -10,12 +10,12 @@ from scipy import stats
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.functions_drawn import function_samples
+from fieldtheory.diffusions.pf_figures.pf_edge import edge_covariance, edge_functions, edge_networks
+from fieldtheory.diffusions.pf_figures.pf_functions import neurons_drawn
 from fieldtheory.figures.parts import Numbers, note, picture
-from fieldtheory.figures.pf_edge import edge_covariance, edge_functions, edge_networks
-from fieldtheory.figures.pf_functions import neurons_drawn
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, ORANGE, styled
@@ -155,7 +155,7 @@ def fig4(
         L and D; in the theory D → ∞, and for diffusions L → ∞ too.
     samples : int
         Number of functions drawn of each model, at least 20, of a network up to a tenth of its
-        neurons, see `fieldtheory.figures.pf_functions.neurons_drawn`.
+        neurons, see `fieldtheory.diffusions.pf_figures.pf_functions.neurons_drawn`.
     points : int
         Of the axes; even, since the output of ReLU networks is 0 for z = 0.
     seed, jobs, progress, directory

@@ -3,13 +3,13 @@
 import pytest
 import sympy as sp
 
-from fieldtheory.networks.activations import as_activation, h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import (
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import (
     diffusion_conditions,
     first_break,
     growth_power,
 )
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.networks.activations import as_activation, h
 
 ZERO, SMOOTH, NOISE, TAILS, INPUT, GROWTH = "zero", "smooth", "noise", "tails", "input", "growth"
 ORDER = (ZERO, SMOOTH, NOISE, TAILS, "bounded", INPUT, GROWTH)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import sympy as sp
 
 from fieldtheory import validation
+from fieldtheory.diffusions.registration import FAMILY
+from fieldtheory.diffusions.parameter_law import ParameterLaw
 from fieldtheory.networks.activations import Activation, as_activation, h, named_activation
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.residual import ResidualNetwork
 
@@ -72,7 +73,7 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
     ValueError: activation must be 0 at 0, so that increments shrink with Δt, got cos: φ(0) = 1
     """
 
-    room: ClassVar[str] = "fieldtheory.diffusions"
+    room: ClassVar[str] = FAMILY.room
 
     depth: int | None = 500
     width: int = 500

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from fieldtheory.networks.activations import Activation, h
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_generator import MomentSystem
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, S_JJ, SLOPES, increments
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.diffusion_generator import MomentSystem
+from fieldtheory.diffusions.diffusion_limit.small_increments import (
+    S_II,
+    S_IJ,
+    S_JJ,
+    SLOPES,
+    increments,
+)
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
     GRAM,
     MEAN,
     ROOT,
@@ -21,6 +26,7 @@ from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
     means,
     second_moment,
 )
+from fieldtheory.networks.activations import Activation, h
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 

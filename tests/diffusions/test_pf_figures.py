@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from fieldtheory.figures import pf, pf_edge
+from fieldtheory.diffusions.pf_figures import pf_edge
+from fieldtheory.figures import pf
 from tests.rounding import assert_same
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.figures.parts import Numbers, picture
 from fieldtheory.figures.trainer import Run, Size, trained_in_parts
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GREEN, scale_values, tints
 

@@ -12,28 +12,28 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.theory.derivation import derive
-from fieldtheory.theory.diffusion_limit import diffusion_formulas as formulas
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import (
+from fieldtheory.diffusions.diffusion_limit import diffusion_formulas as formulas
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import (
     DiffusionConditions,
     diffusion_conditions,
 )
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
     MomentSystem,
     neuron_moments,
     pair_moments,
 )
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, WIDTH, increments
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH, increments
+from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
     ClosedForm,
     WideRates,
     closed_form,
     wide_rates,
 )
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.networks.activations import h
+from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.theory.derivation import derive
 
 _NUMBERS = ("instantaneous_mean", "quadratic_covariation", "next_mean", "next_covariance")
 

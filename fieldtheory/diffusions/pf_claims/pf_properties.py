@@ -9,16 +9,23 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import derive_diffusion
+from fieldtheory.diffusions.diffusion_limit.small_increments import S_II, SLOPES, STEP
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
+from fieldtheory.diffusions.pf_claims.pf_limits import (
+    NEURONS,
+    ONE,
+    OTHER,
+    covariation,
+    drift,
+    independent,
+)
 from fieldtheory.literature.claim import claims_of, double, formula, interval
 from fieldtheory.literature.evidence import at
-from fieldtheory.literature.pf_limits import NEURONS, ONE, OTHER, covariation, drift, independent
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation, h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_derivation import derive_diffusion
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, SLOPES, STEP
 
 # x²/√(1 + x²) <= |x|.
 _ROOT = as_activation(h / (1 + h**2) ** sp.Rational(1, 4))

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
+from fieldtheory.diffusions.diffusion_limit.small_increments import S_II, S_IJ, SLOPES, increments
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES, increments
 
 TIME = sp.Symbol("t", nonnegative=True)
 MEAN = sp.Symbol("m", real=True)

@@ -16,8 +16,8 @@ import mpmath
 import sympy as sp
 
 from fieldtheory.averages.integrands.breakpoints import pieces_of
+from fieldtheory.diffusions.diffusion_network import number_text
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.networks.diffusion import number_text
 
 # Distances 10⁸ and 10¹⁶ between which powers are compared, at several points each in case that one
 # is a zero.

@@ -9,12 +9,12 @@ from scipy import stats
 from scipy.special import erf
 
 import fieldtheory as ft
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
-from fieldtheory.theory.diffusion_limit.diffusion_formulas import QUANTITIES
-from fieldtheory.theory.diffusion_limit.small_increments import (
+from fieldtheory.diffusions.diffusion_limit.diffusion_formulas import QUANTITIES
+from fieldtheory.diffusions.diffusion_limit.small_increments import (
     SLOPES,
 )
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.parameter_law import ParameterLaw
 from tests.theory.typesetting.test_latex import typeset
 
 FUNCTIONS = {

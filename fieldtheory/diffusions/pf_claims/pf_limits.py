@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, by_degree
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution, solve_diffusion
 from fieldtheory.literature.claim import claims_of, formula, interval
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, by_degree
 
 NEURONS = 2
 FIRST, SECOND = SLOPES[:2]

@@ -11,14 +11,20 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_solution import solve_diffusion
 from fieldtheory.diffusions.layers_drawn import input_layer, layers_drawn
+from fieldtheory.diffusions.pf_claims.pf_properties import (
+    at_end,
+    correlations,
+    deep,
+    growth,
+    of_pairs,
+)
 from fieldtheory.literature.claim import claims_of, formula, interval, unchecked
 from fieldtheory.literature.evidence import at
-from fieldtheory.literature.pf_properties import at_end, correlations, deep, growth, of_pairs
 from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.solution import solve
