@@ -32,8 +32,7 @@ def _cifar10(folder: Path | None, otherwise: str) -> Any:
 
 _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
-# words are arguments of the former, besides progress; "samples*20" is 20 times --samples. Families
-# have modules and figures of their own.
+# words are arguments of the former, besides progress; "samples*20" is 20 times --samples.
 FIGURES = {
     "blocks.depths": "",
     "blocks.layers": "",
@@ -161,13 +160,11 @@ def _named(name: str) -> list[str]:
 
 def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, Any]) -> Path:
     """Draw one figure; returns the path of the picture."""
-    from importlib import import_module
-
+    from fieldtheory import figures as papers
     from fieldtheory.plotting import style
 
     paper, figure = name.split(".")
-    own = {paper: module for family in registered() for paper, module in family.pictures.items()}
-    module = import_module(own.get(paper, f"fieldtheory.figures.{paper}"))
+    module = getattr(papers, paper)
     factors = dict(word.partition("*")[::2] for word in FIGURES[name].split())
     with parts_of(folder / name, f".{figure}") as parts:
         more = {"samples": options["samples"] * int(factors.get("samples") or 1)}

@@ -190,7 +190,8 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
-    from fieldtheory.cli import diffusion_inputs, values
+    from fieldtheory.cli import values
+    from fieldtheory.diffusions import diffusion_inputs
     from fieldtheory.diffusions.diffusion_inputs import SIMULATED, compared_rows, rows_of
 
     phi = values.activation(activation)
@@ -267,7 +268,8 @@ def diffusion(
 
 def _layers(inputs: str, data: str | None, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
     """Words on the inputs, if they are samples, and the inputs."""
-    from fieldtheory.cli import diffusion_inputs, samples
+    from fieldtheory.cli import samples
+    from fieldtheory.diffusions import diffusion_inputs
 
     if data is None:
         samples.require_none(of_data)

@@ -28,6 +28,13 @@ class OutputDistances(NamedTuple):
     Parameters
     ----------
     statistic, p_value : ndarray, shape (P,)
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(0).standard_normal
+    >>> found = distances(draw((500, 1)), GaussianOutputs(np.zeros(1), np.eye(1)))
+    >>> bool(found.p_value[0] > 0.01)
+    True
     """
 
     statistic: np.ndarray
@@ -42,15 +49,7 @@ class GaussianOutputs(NamedTuple):
 
 
 def distances(outputs: np.ndarray, reference: np.ndarray | GaussianOutputs) -> OutputDistances:
-    """Compare outputs (n, P) with other ones (m, P) or with a Gaussian.
-
-    Examples
-    --------
-    >>> draw = np.random.default_rng(0).standard_normal
-    >>> law = GaussianOutputs(np.zeros(1), np.eye(1))
-    >>> bool(distances(draw((500, 1)), law).p_value[0] > 0.01)
-    True
-    """
+    """Compare outputs (n, P) with other ones (m, P) or with a Gaussian."""
     from scipy import stats
 
     if isinstance(reference, GaussianOutputs):

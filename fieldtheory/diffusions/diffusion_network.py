@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.diffusions.registration import FAMILY
 from fieldtheory.diffusions.parameter_law import ParameterLaw
+from fieldtheory.diffusions.registration import FAMILY
 from fieldtheory.networks.activations import Activation, as_activation, h, named_activation
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
