@@ -17,25 +17,7 @@ from neuron_kurtosis import RATE, RATIO, kurtosis_coefficient, moment_of_neuron
 from typeset import article, equation, rows, section
 
 from fieldtheory.diffusions.diffusion_limit import small_increments as limit
-from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
-from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import DiffusionDerivation
-from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
-    displacement,
-    generator,
-    gram,
-    neuron_moments,
-    pair_moments,
-    start,
-)
-from fieldtheory.diffusions.diffusion_limit.small_increments import (
-    S_II,
-    S_IJ,
-    S_JJ,
-    SLOPES,
-    WIDTH,
-    increments,
-)
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     ALPHA,
     BETA,
     GAMMA,
@@ -45,10 +27,26 @@ from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
     START,
     TIME,
     Z_IJ,
+    displacement,
+    generator,
+    gram,
     linear_covariance,
     means,
+    neuron_moments,
+    pair_moments,
     riccati,
+    start,
     wide_rates,
+)
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import DiffusionDerivation
+from fieldtheory.diffusions.diffusion_limit.small_increments import (
+    S_II,
+    S_IJ,
+    S_JJ,
+    SLOPES,
+    WIDTH,
+    increments,
 )
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.networks.activations import as_activation

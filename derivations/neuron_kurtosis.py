@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
+    TIME,
     MomentSystem,
     displacement,
     gram,
@@ -20,7 +21,6 @@ from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
     start,
 )
 from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import TIME
 from fieldtheory.theory import notation as sym
 
 # λ = φ'(0)² σ²_w, σ²_b/σ²_w, and 1/D.

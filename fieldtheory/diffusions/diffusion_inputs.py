@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.cli import samples, values
-from fieldtheory.diffusions.parameter_law import ParameterLaw
+from fieldtheory.diffusions.diffusion_network import ParameterLaw
 from fieldtheory.numerics.storage import read_npz
 
 # Columns, and the fields they show.

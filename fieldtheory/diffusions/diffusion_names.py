@@ -8,7 +8,7 @@ from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import (
     DiffusionDerivation as DiffusionDerivation,
 )
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork as DiffusionNetwork
+from fieldtheory.diffusions.diffusion_network import ParameterLaw as ParameterLaw
+from fieldtheory.diffusions.diffusion_simulation import FunctionSamples as FunctionSamples
+from fieldtheory.diffusions.diffusion_simulation import function_samples as function_samples
 from fieldtheory.diffusions.diffusion_solution import DiffusionSolution as DiffusionSolution
-from fieldtheory.diffusions.functions_drawn import FunctionSamples as FunctionSamples
-from fieldtheory.diffusions.functions_drawn import function_samples as function_samples
-from fieldtheory.diffusions.parameter_law import ParameterLaw as ParameterLaw

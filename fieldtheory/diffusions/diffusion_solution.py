@@ -13,13 +13,23 @@ from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
-from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
+from fieldtheory.diffusions.exact_moments import (
+    gram_variances,
+    kurtoses,
+    law_moments,
+    law_moments_close,
+)
+from fieldtheory.diffusions.feature_averages import Starts
 from fieldtheory.diffusions.independent_increments import layers_of
-from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
-from fieldtheory.diffusions.starts import Starts
-from fieldtheory.diffusions.wide_limit import Signals, WideNetwork, advanced, signals_at
+from fieldtheory.diffusions.wide_limit import (
+    Signals,
+    WideNetwork,
+    advanced,
+    explosion_times,
+    signals_at,
+    warn_if_close,
+)
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments

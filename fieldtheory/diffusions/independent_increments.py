@@ -32,7 +32,7 @@ from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.panels import DENSITY, END, WIDEST, composite, subdivided
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.starts import Starts
+from fieldtheory.diffusions.feature_averages import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.numerics.finite import ratio

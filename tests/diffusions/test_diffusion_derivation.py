@@ -13,8 +13,7 @@ from fieldtheory.diffusions.diffusion_limit.diffusion_formulas import QUANTITIES
 from fieldtheory.diffusions.diffusion_limit.small_increments import (
     SLOPES,
 )
-from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
-from fieldtheory.diffusions.parameter_law import ParameterLaw
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from tests.theory.typesetting.test_latex import typeset
 
 FUNCTIONS = {

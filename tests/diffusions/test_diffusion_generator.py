@@ -6,7 +6,7 @@ import sympy as sp
 from scipy.linalg import expm
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     displacement,
     exact_moment_system,
     generator,

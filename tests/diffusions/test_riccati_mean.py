@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     ALPHA,
     BETA,
     GAMMA,

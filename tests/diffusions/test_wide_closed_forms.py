@@ -2,14 +2,14 @@
 
 import sympy as sp
 
-from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     MEAN,
     TIME,
     Z_IJ,
     closed_form,
     linear_covariance,
 )
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES
 from fieldtheory.theory import notation as sym
 
 

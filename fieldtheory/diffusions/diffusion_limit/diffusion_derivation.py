@@ -14,22 +14,20 @@ from fieldtheory import validation
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.diffusions.diffusion_limit import diffusion_formulas as formulas
 from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
+    ClosedForm,
+    MomentSystem,
+    WideRates,
+    closed_form,
+    neuron_moments,
+    pair_moments,
+    wide_rates,
+)
 from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import (
     DiffusionConditions,
     diffusion_conditions,
 )
-from fieldtheory.diffusions.diffusion_limit.diffusion_generator import (
-    MomentSystem,
-    neuron_moments,
-    pair_moments,
-)
 from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH, increments
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
-    ClosedForm,
-    WideRates,
-    closed_form,
-    wide_rates,
-)
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.parameters import named_arguments

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import sympy as sp
 
 from fieldtheory.diffusions.diffusion_limit import small_increments as limit
-from fieldtheory.diffusions.diffusion_limit.diffusion_generator import MomentSystem
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
+    GRAM,
+    MEAN,
+    ROOT,
+    ClosedForm,
+    MomentSystem,
+    WideRates,
+    explosion_times,
+    means,
+    second_moment,
+)
 from fieldtheory.diffusions.diffusion_limit.small_increments import (
     S_II,
     S_IJ,
     S_JJ,
     SLOPES,
     increments,
-)
-from fieldtheory.diffusions.diffusion_limit.wide_closed_forms import (
-    GRAM,
-    MEAN,
-    ROOT,
-    ClosedForm,
-    WideRates,
-    explosion_times,
-    means,
-    second_moment,
 )
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.theory.typesetting.latex import latex

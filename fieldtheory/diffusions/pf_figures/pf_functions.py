@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
-from fieldtheory.diffusions.functions_drawn import function_samples
+from fieldtheory.diffusions.diffusion_simulation import function_samples
 from fieldtheory.diffusions.pf_figures.pf_edge import (
     edge_covariance,
     edge_functions,
@@ -143,7 +143,7 @@ def fig3(
     -------
     Numbers
         As of `fig1`, for tanh networks of all sizes and then those of swish; see
-        `fieldtheory.diffusions.functions_drawn.function_samples`.
+        `fieldtheory.diffusions.function_samples`.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from scipy import stats
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
-from fieldtheory.diffusions.functions_drawn import function_samples
+from fieldtheory.diffusions.diffusion_simulation import function_samples
 from fieldtheory.diffusions.pf_figures.pf_edge import edge_covariance, edge_functions, edge_networks
 from fieldtheory.diffusions.pf_figures.pf_functions import neurons_drawn
 from fieldtheory.figures.parts import Numbers, note, picture
