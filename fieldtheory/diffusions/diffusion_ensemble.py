@@ -212,18 +212,10 @@ class DiffusionEnsemble(DiffusionResult):
 
 
 def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.ndarray]:
-    """The estimates of `DiffusionEnsemble` from the moments of a sample.
-
-    Parameters
-    ----------
-    start : ndarray, shape (P, D)
-    depth : int
-    summary : dict of str to Moments
-        Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
-        ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
-        y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
-        ((L+1) groups for each pair, q_ij).
-    """
+    """The estimates of `DiffusionEnsemble` from the moments of a sample."""
+    # Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
+    # "first" has (L+1) m groups of the P variables y_i, "second" groups of one variable, y_i y_j of
+    # the pairs i <= j, "third" and "fourth" y_i³ and y_i⁴; "gram" (L+1) groups for each pair, q_ij.
     inputs, layers = len(start), depth + 1
 
     def by_layer(values: np.ndarray, *last: int) -> np.ndarray:

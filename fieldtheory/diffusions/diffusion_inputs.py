@@ -80,8 +80,6 @@ def compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
 def layers(text: str) -> np.ndarray:
     """Inputs as they are typed: numbers z "0,1", or the layers x_0 themselves "0.5,1;-1,2".
 
-    Examples
-    --------
     >>> layers("0,1").shape, layers("0.5,1,2;-1,2,0").shape
     ((2,), (2, 3))
     """
@@ -98,8 +96,6 @@ def sampled_layers(
 ) -> tuple[str, np.ndarray]:
     """Samples as layers x_0, in words, and as (P, D), each of them of one mean square.
 
-    Examples
-    --------
     >>> words, Z = sampled_layers("digits", "0,3", 4, None)
     >>> words, Z.shape
     ('digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples of mean square 1', (4, 64))

@@ -39,11 +39,7 @@ KEPT = fields_of(
 
 
 class DiffusionResult(Stored):
-    """A result of one `DiffusionNetwork` and its inputs, whose fields stand in a table.
-
-    A class derived from it is a frozen dataclass that begins with ``network`` and ``inputs``.
-    Fields that are not always shown are left out of files.
-    """
+    """A result of one `DiffusionNetwork` and its inputs, whose fields stand in a table."""
 
     network: DiffusionNetwork
     inputs: np.ndarray

@@ -34,10 +34,7 @@ from fieldtheory.networks.activations import h
 def gram_variances(
     network: DiffusionNetwork, second: np.ndarray, times: np.ndarray
 ) -> np.ndarray | None:
-    """Var q_ij over networks of width D at every time, (n, P, P); None where it does not close.
-
-    ``second`` is q at t = 0, (P, P).
-    """
+    """Var q_ij over networks of width D at every time, (n, P, P); None where it does not close."""
     if network.depth is not None or not network.is_linear:
         return None
     inputs = len(second)
@@ -58,10 +55,7 @@ def gram_variances(
 
 
 def kurtoses(network: DiffusionNetwork, inputs: np.ndarray, times: np.ndarray) -> np.ndarray | None:
-    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting from ``inputs``.
-
-    None where it does not close; 0 where nothing moves.
-    """
+    """Excess kurtosis of a neuron at every time, (n, P), all neurons starting from ``inputs``."""
     if network.depth is not None or not network.is_linear:
         return None
     columns = []
@@ -119,8 +113,6 @@ class NeuronMoments(NamedTuple):
 def law_moments_close(network: DiffusionNetwork) -> bool:
     """Whether means and covariances of the network obey closed equations.
 
-    Examples
-    --------
     >>> network = DiffusionNetwork(depth=None)
     >>> law_moments_close(network), law_moments_close(network.replace(depth=10))
     (True, False)
@@ -142,16 +134,6 @@ def law_moments(
 
     s = φ'(0), for each pair of inputs (from PF eqs. (12), (13), (14) by Itô's rule; not in PF).
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-        With a ``parameter_law``, and `law_moments_close`.
-    start : ndarray, shape (P, D)
-    times : ndarray, shape (n,)
-        Those of the layers where the depth is finite.
-
-    Examples
-    --------
     >>> law = ParameterLaw(row_covariance=np.eye(2), column_covariance=np.eye(2) / 2)
     >>> network = DiffusionNetwork(depth=None, width=2, parameter_law=law)
     >>> last = law_moments(network, np.ones((1, 2)), np.array([0.0, 1.0]))[-1]

@@ -54,8 +54,6 @@ class Starts:
     def interpolated(self, psi: Callable[[np.ndarray], np.ndarray]) -> Neurons:
         """The nodes that stand for many neurons where ψ has no kinks, or all neurons.
 
-        Examples
-        --------
         >>> x = np.random.default_rng(0).normal(size=(5000, 2))
         >>> nodes = Starts(x, np.full(5000, 1 / 5000)).interpolated(np.tanh)
         >>> f = np.tanh(nodes.values)[None]
@@ -126,19 +124,6 @@ class Neurons:
 def feature_gram(psi: Function, neurons: Neurons, covariance: np.ndarray) -> np.ndarray:
     """⟨ψ(x_i)ψ(x_j)⟩ of all pairs of P inputs, averaged over neurons of different means.
 
-    Parameters
-    ----------
-    psi : Function
-    neurons : Neurons
-        The different means.
-    covariance : ndarray, shape (P, P)
-
-    Returns
-    -------
-    ndarray, shape (P, P)
-
-    Examples
-    --------
     >>> relu, starts = Function(lambda x: np.maximum(x, 0)), np.zeros((1, 2))
     >>> gram = feature_gram(relu, Neurons(starts, starts + 1), np.array([[1.0, 0.5], [0.5, 1.0]]))
     >>> closed = (np.sqrt(0.75) + 0.5 * (np.pi - np.arccos(0.5))) / (2 * np.pi)

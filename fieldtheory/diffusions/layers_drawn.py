@@ -44,13 +44,6 @@ class Layer(NamedTuple):
 def input_layer(network: DiffusionNetwork, Z: Any) -> np.ndarray:
     """The layers x_0, (P, D), of inputs (P,) that are copied to all neurons, or of x_0 themselves.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If Z is not finite or of another shape.
-
-    Examples
-    --------
     >>> input_layer(DiffusionNetwork(width=3), [0.0, 1.0])
     array([[0., 0., 0.],
            [1., 1., 1.]])
@@ -78,35 +71,11 @@ def layers_drawn(
 
         x_{l+1} = x_l + φ(u_l),   u_l = W_l ψ(x_l) + b_l        (PF eq. (10))
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-        Of finite depth.
-    start : ndarray, shape (P, D)
-    method : {"kernel", "weights", "sde"}
-        "weights" draws W_l and b_l. "kernel" draws u_l, which given x_l is Gaussian with covariance
-        Δt (σ_b² + σ_w² q_ij) over the inputs and independent for every neuron. "sde" does so too
-        (for a ``parameter_law`` with explicit weights) and adds
+    "weights" draws W_l and b_l. "kernel" draws u_l, which given x_l is Gaussian with covariance
+    Δt (σ_b² + σ_w² q_ij) over the inputs and independent for every neuron. "sde" does so too (for a
+    ``parameter_law`` with explicit weights) and adds φ'(0) u_l + (1/2) φ''(0) Var[u_l | x_l], the
+    step of Euler and Maruyama of the limit (PF eqs. (6), (11), (12), (17)).
 
-            φ'(0) u_l + (1/2) φ''(0) Var[u_l | x_l],
-
-        the step of Euler and Maruyama of the limit (PF eqs. (6), (11), (12), (17)).
-    generator : numpy.random.Generator
-    networks : int
-
-    Yields
-    ------
-    Layer
-
-    Raises
-    ------
-    ValueError
-        If ψ is not finite at the inputs.
-    OverflowError
-        If a Gram matrix is not finite.
-
-    Examples
-    --------
     >>> net = DiffusionNetwork(depth=2, width=3)
     >>> draw = np.random.default_rng(0)
     >>> [layer.gram.shape for layer in layers_drawn(net, np.zeros((2, 3)), "kernel", draw, 5)]
@@ -144,8 +113,6 @@ def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) 
 def first_of_each(x: np.ndarray, neurons: int) -> np.ndarray:
     """The first neurons of every network, one after the other: (n, P, D) -> (n neurons, P).
 
-    Examples
-    --------
     >>> first_of_each(np.arange(12).reshape(2, 2, 3), 2)
     array([[ 0,  3],
            [ 1,  4],
@@ -159,8 +126,6 @@ def first_of_each(x: np.ndarray, neurons: int) -> np.ndarray:
 def products_of_pairs(x: np.ndarray) -> np.ndarray:
     """Means over the neurons of x_i x_j for the pairs i <= j, (n, P, D) -> (n, P(P+1)/2).
 
-    Examples
-    --------
     >>> products_of_pairs(np.array([[[1.0, 3.0], [0.0, 2.0]]]))
     array([[5., 3., 2.]])
     """
@@ -178,8 +143,6 @@ def pivoted_root(matrices: np.ndarray) -> np.ndarray:
     rounding: r is the largest rank. Identical inputs stay identical, and many inputs on a smooth
     curve take few columns.
 
-    Examples
-    --------
     >>> root = pivoted_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))
     >>> root.shape, (root @ root.swapaxes(1, 2))[0].round(12)
     ((1, 3, 2), array([[4., 2., 2.],
@@ -318,27 +281,6 @@ def grams_drawn(
     That takes of the order of P² numbers for any D. Here D − 1 neurons are drawn in this way, and
     the first one apart from them.
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-        Of finite depth, with ``is_linear``; its steps are those of Euler and Maruyama, for φ = id
-        the layers of the network itself.
-    start : ndarray, shape (P, D)
-    generator : numpy.random.Generator
-    networks : int
-
-    Yields
-    ------
-    Layer
-        ``displacements`` is that of the first neuron, (n, P, 1).
-
-    Raises
-    ------
-    OverflowError
-        If a Gram matrix is not finite.
-
-    Examples
-    --------
     >>> net = DiffusionNetwork(depth=2, width=10**6)
     >>> start = np.ones((1, 10**6))
     >>> [layer.gram.shape for layer in grams_drawn(net, start, np.random.default_rng(0), 5)]
@@ -384,8 +326,6 @@ def wishart_root(
     Lower triangular, with normal numbers below χ_ν, χ_{ν-1}, ... on the diagonal; for ν < P it has
     ν columns.
 
-    Examples
-    --------
     >>> root = wishart_root(1000, 2, np.random.default_rng(0), 500)
     >>> (root @ root.swapaxes(1, 2)).mean(axis=0).round(-1)
     array([[1000.,   -0.],

@@ -132,13 +132,7 @@ def _mean_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def signals_at(wide: WideNetwork, times: np.ndarray, progress: bool = False) -> list[Signals]:
-    """The signals at increasing times from 0 on, for infinite depth.
-
-    Raises
-    ------
-    ArithmeticError
-        If they grow beyond all bounds before the last time.
-    """
+    """The signals at increasing times from 0 on, for infinite depth."""
     if wide.network.is_linear:
         return _linear(wide, times)
     trajectory = [wide.origin]
@@ -236,13 +230,7 @@ def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | N
 
 
 def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
-    """Refuse a horizon beyond the explosion of an input, warn if it is close.
-
-    Raises
-    ------
-    ValueError
-        If T >= T*.
-    """
+    """Refuse a horizon beyond the explosion of an input, warn if it is close."""
     times = explosion_times(network, starts)
     if times is None:
         return

@@ -58,8 +58,6 @@ class WideRates(NamedTuple):
 def second_moment(gram: sp.Expr) -> sp.Expr:
     """S_ij = σ²_b + σ²_w Q_ij, the covariance of u = W ψ(x) + b over Δt (PF section 3.4).
 
-    Examples
-    --------
     >>> second_moment(GRAM)
     Q_{ij}*\\sigma_{w}**2 + \\sigma_{b}**2
     """
@@ -70,8 +68,6 @@ def second_moment(gram: sp.Expr) -> sp.Expr:
 def wide_rates() -> WideRates:
     """The rates of means and covariances.
 
-    Examples
-    --------
     >>> wide_rates()
     WideRates(mean=S_{ii}*\\phi_2/2, covariance=S_{ij}*\\phi_1**2)
     """
@@ -97,8 +93,6 @@ class ClosedForm(NamedTuple):
 def linear_covariance() -> sp.Expr:
     """V_ij = (z_i z_j + σ²_b/σ²_w) (e^(φ'(0)² σ²_w t) − 1) for ψ(x) = x and φ''(0) = 0.
 
-    Examples
-    --------
     >>> linear_covariance().subs(TIME, 0)
     0
     """
@@ -112,13 +106,6 @@ def linear_covariance() -> sp.Expr:
 def closed_form(slopes: Sequence[sp.Expr] = SLOPES) -> ClosedForm:
     """The closed form for ψ(x) = x and given derivatives of φ at 0.
 
-    Parameters
-    ----------
-    slopes : sequence of sympy.Expr
-        φ'(0) to φ''''(0).
-
-    Examples
-    --------
     >>> closed_form((1, 0, -2, 0)).mean, closed_form((1, 1, 0, 0)).covariance
     (0, 2*m)
     """
@@ -151,13 +138,9 @@ class Riccati(NamedTuple):
 def riccati() -> Riccati:
     """The equation of the mean, its solution and when it explodes.
 
-    Notes
-    -----
     m = −w'/(α w) with w'' − β w' + αγ w = 0, w(0) = 1, w'(0) = 0: T* is the first zero of w. There
     is none for αγ <= 0, which is 0 here, nor for real roots and β <= 0.
 
-    Examples
-    --------
     >>> found = riccati()
     >>> swish = dict(zip(found.parameters, (sp.S.Half, sp.S.Half, 1, 1, 0, 0)))
     >>> values = [c.subs(swish) for c in found.coefficients]
@@ -183,8 +166,6 @@ def riccati() -> Riccati:
 def means() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """m of m' = α m² + β m + γ, m(0) = 0, for β² − 4αγ equal to −ω², ω² and 0.
 
-    Examples
-    --------
     >>> means()[1], means()[2]
     (2*\\gamma*tanh(\\omega*t/2)/(-\\beta*tanh(\\omega*t/2) + \\omega), 2*\\gamma*t/(-\\beta*t + 2))
     """
@@ -198,8 +179,6 @@ def means() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
 def explosion_times() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """The first zero of w for β² − 4αγ equal to −ω², ω² and 0; the last two for β > 0 alone.
 
-    Examples
-    --------
     >>> explosion_times()[0]
     2*atan2(\\omega, \\beta)/\\omega
     """
@@ -228,8 +207,6 @@ _LETTERS = "ijkl"
 def gram(first: int, second: int) -> sp.Symbol:
     """q_ij = (1/D) Σ_d x_d^i x_d^j, the inputs counted from zero.
 
-    Examples
-    --------
     >>> gram(0, 1), gram(1, 0) == gram(0, 1)
     (q_{ij}, True)
     """
@@ -251,8 +228,6 @@ def start(of: int) -> sp.Symbol:
 def covariance_rate(first: int, second: int) -> sp.Expr:
     """φ'(0)² (σ²_b + σ²_w q_ij), the quadratic covariation of a neuron (PF Corollary 3.3).
 
-    Examples
-    --------
     >>> covariance_rate(0, 0)
     \\phi_1**2*(\\sigma_{b}**2 + \\sigma_{w}**2*q_{ii})
     """
@@ -264,8 +239,6 @@ def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:
 
         𝓛f = Σ_A (𝓛A) ∂_A f + (1/2) Σ_AB Γ(A, B) ∂_A ∂_B f,   A, B in {q_ij, y_i}
 
-    Examples
-    --------
     >>> generator(gram(0, 0))
     \\phi_1**2*\\sigma_{b}**2 + \\phi_1**2*\\sigma_{w}**2*q_{ii}
     """
@@ -332,10 +305,6 @@ class MomentSystem(NamedTuple):
 def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentSystem:
     """The smallest closed system with these monomials in `gram` and `displacement` as moments.
 
-    Of at most four inputs; exact at every width D of the linear diffusion, ψ(x) = x, φ''(0) = 0.
-
-    Examples
-    --------
     >>> exact_moment_system((gram(0, 0) ** 2,)).moments
     (1, q_{ii}, q_{ii}**2)
     >>> exact_moment_system((displacement(0) ** 2,)).matrix[2, :]
@@ -364,8 +333,6 @@ def exact_moment_system(wanted: tuple[sp.Expr, ...], inputs: int = 1) -> MomentS
 def pair_moments() -> MomentSystem:
     """⟨q_ij⟩ and ⟨q_ij²⟩ of two inputs, with what they need.
 
-    Examples
-    --------
     >>> pair_moments().moments
     (1, q_{ii}, q_{ij}, q_{jj}, q_{ii}*q_{jj}, q_{ij}**2)
     """
@@ -375,8 +342,6 @@ def pair_moments() -> MomentSystem:
 def neuron_moments() -> MomentSystem:
     """⟨y⟩ to ⟨y⁴⟩ of one neuron about its start, with what they need.
 
-    Examples
-    --------
     >>> system = neuron_moments()
     >>> len(system.moments), system.initial[:4], system.parameters[-2:]
     (9, (1, 0, q_{ii}, 0), (D, z_{i}))

@@ -33,10 +33,7 @@ _NOT_FINITE = "increments have means that Δt does not bound; no limit is given 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition: what is asked, by which assumption of PF, and whether it holds.
-
-    ``found`` says what was found, ``consequence`` what follows where it does not hold.
-    """
+    """One condition: what is asked, by which assumption of PF, and whether it holds."""
 
     asked: str
     source: str
@@ -49,8 +46,6 @@ class Condition:
 class DiffusionConditions:
     """The conditions for a diffusion limit of φ and ψ, printed as a table.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> found = diffusion_conditions(as_activation("relu"), as_activation("linear"))
     >>> found.failing[0].found, found.has_limit
@@ -109,18 +104,9 @@ def diffusion_conditions(
 ) -> DiffusionConditions:
     """Check what PF Assumptions 3.2 and 2.3 ask of φ and ψ.
 
-    Parameters
-    ----------
-    activation, input_activation : Activation
-        φ, also one that `DiffusionNetwork` refuses, and ψ.
-
-    Notes
-    -----
     Kinks are located symbolically. Growth as a power is judged by values up to |x| = 10¹⁶:
     evidence, not a proof. No φ that is allowed as an activation grows faster than exponentially.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> found = diffusion_conditions(as_activation("swish"), as_activation("linear"))
     >>> found.theorem_applies, found.cannot_explode
@@ -215,10 +201,6 @@ class Break(NamedTuple):
 def first_break(activation: Activation, order: int) -> Break | None:
     """The lowest derivative up to an order that is not continuous.
 
-    Of equal orders the one at 0; None if there is none.
-
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> first_break(as_activation("tanh"), 3), first_break(as_activation("softsign"), 3)
     (None, Break(order=2, point=0, finite=True))
@@ -230,8 +212,6 @@ def first_break(activation: Activation, order: int) -> Break | None:
 def break_at_zero(activation: Activation, order: int) -> Break | None:
     """The lowest derivative up to an order that is not continuous at 0; None if there is none.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> break_at_zero(as_activation("elu"), 3), break_at_zero(as_activation("hard tanh"), 3)
     (Break(order=2, point=0, finite=True), None)
@@ -265,10 +245,6 @@ def _suspects(activation: Activation) -> set[sp.Expr]:
 def growth_power(expression: sp.Expr) -> float | None:
     """p of the fastest power |x|^p as which a function of ``h`` grows on either side; 0 if bounded.
 
-    None for what grows faster than powers.
-
-    Examples
-    --------
     >>> growth_power(sp.sqrt(1 + h**2)), growth_power(sp.tanh(h)), growth_power(sp.exp(h))
     (1.0, 0.0, None)
     """

@@ -338,16 +338,6 @@ class DiffusionDerivation:
 def derive_diffusion(network: DiffusionNetwork) -> DiffusionDerivation:
     """Result of `derive` for a `DiffusionNetwork`.
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-
-    Returns
-    -------
-    DiffusionDerivation
-
-    Examples
-    --------
     >>> from fieldtheory.theory.derivation import derive
     >>> derive(DiffusionNetwork(activation="erf")).slopes[:2]
     (2/sqrt(pi), 0)

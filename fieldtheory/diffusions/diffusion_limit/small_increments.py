@@ -58,16 +58,6 @@ def increments(
 ) -> Increments:
     """The moments of an increment to second order in Δt.
 
-    Parameters
-    ----------
-    means : tuple of sympy.Expr
-        Of u_i, u_j and u_k over Δt, zero for centred parameters; of u_i and u_j alone, then without
-        the third cumulant.
-    covariance : sympy.ImmutableMatrix
-        The same.
-
-    Examples
-    --------
     >>> found = increments()
     >>> found.mean[0], found.covariance[0]
     (S_{ii}*\\phi_2/2, S_{ij}*\\phi_1**2)
@@ -101,8 +91,6 @@ def by_degree(
 ) -> list[sp.Expr]:
     """The parts of a polynomial of given total degrees.
 
-    Examples
-    --------
     >>> x, y = sp.symbols("x y")
     >>> by_degree((1 + x + x * y) ** 2, (x, y), (1, 2))
     [2*x, x**2 + 2*x*y]
@@ -124,10 +112,6 @@ def by_degree(
 def law_increments() -> Increments:
     """The moments of an increment to second order in Δt, for any Gaussian law of the parameters.
 
-    Those of φ(u_o^i) and φ(u_p^j), without the third cumulant.
-
-    Examples
-    --------
     >>> found = law_increments()
     >>> found.mean[0], found.covariance[0]
     (V^{(ii)}_{oo}*\\phi_2/2 + \\mu^{(i)}_{o}*\\phi_1, V^{(ij)}_{op}*\\phi_1**2)
@@ -138,8 +122,6 @@ def law_increments() -> Increments:
 def noise_mean(law: str, of: str = "i", neuron: sp.Expr = O) -> sp.Expr:
     """μ_o = μ^b_o + Σ_k μ^W_ok ψ(x_k); zero for independent parameters (PF Assumption 3.4).
 
-    Examples
-    --------
     >>> noise_mean("independent"), noise_mean("full").has(psi)
     (0, True)
     """
@@ -155,21 +137,6 @@ def noise_covariance(
 ) -> sp.Expr:
     """V_op^ij, the covariance of W ψ(x^(i)) + b and W ψ(x^(j)) + b over Δt.
 
-    Parameters
-    ----------
-    law : {"independent", "matrix normal", "full"}
-        PF Assumptions 3.4, 3.3 and 3.1.
-    inputs : str
-        Two letters of i, j.
-    neurons : pair of sympy.Expr
-
-    Returns
-    -------
-    sympy.Expr
-        In ψ(x_k) = ``psi(x[k])``.
-
-    Examples
-    --------
     >>> noise_covariance("independent").has(sp.KroneckerDelta)
     True
     """
@@ -191,8 +158,6 @@ def noise_covariance(
 def of_law(expression: sp.Expr, law: str) -> sp.Expr:
     """An expression in μ and V with those of a law put in.
 
-    Examples
-    --------
     >>> of_law(MU_O + V_OP, "independent") == noise_covariance("independent")
     True
     """

@@ -38,8 +38,6 @@ _CLOSE = 0.95
 def edge_of_chaos(variance: float) -> tuple[float, float]:
     """σ_w² and σ_b² of tanh networks with K* = ``variance`` and χ_⊥ = 1, see PDLT-B (B.16).
 
-    Examples
-    --------
     >>> [round(float(number), 4) for number in edge_of_chaos(0.5)]
     [1.688, 0.038]
     """

@@ -161,8 +161,6 @@ def time_to_infinity(activation: str) -> sp.Expr:
     v = ∫_0^∞ (∫_y^∞ s) m(y) dy with s = exp(−∫ 2μ_x/σ_x²) and m = 2/(s σ_x²): finite where the
     diffusion reaches infinity in finite time.
 
-    Examples
-    --------
     >>> time_to_infinity("swish"), time_to_infinity("tanh")
     (2*pi, oo)
     """
