@@ -283,7 +283,8 @@ class _TorchGram(TorchNetwork):
         yield self.network.passed(x, self.layers[-1].values)
 
 
-def _kinds() -> dict[type[NetworkFamily], type[TorchNetwork]]:
+def _kinds() -> dict[Any, type[TorchNetwork]]:
+    """The class of modules by the family of networks."""
     own = {named(f.network): named(f.torch) for f in registered() if f.torch}
     return {ResidualNetwork: TorchNetwork, GramNetwork: _TorchGram} | own
 
