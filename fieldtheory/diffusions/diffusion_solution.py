@@ -148,7 +148,8 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             signals = signals_at(wide, np.array([0.0, time]))[-1]
         else:
             before = int(np.searchsorted(self.times, time, side="right")) - 1
-            start = _signals_of(self, before)
+            moved = self.mean[before] - wide.starts.mean
+            start = Signals(moved, self.covariance[before])
             signals = advanced(wide, start, self.times[before], time)
         return _moments(wide, signals)
 
@@ -352,10 +353,3 @@ def _require_finite(layer: int, *moments: np.ndarray) -> None:
 
 def _moments(wide: WideNetwork, signals: Signals) -> Moments:
     return Moments(wide.starts.mean + signals.mean, signals.covariance, wide.gram(signals))
-
-
-def _signals_of(solution: DiffusionSolution, place: int) -> Signals:
-    """The signals at one of the times."""
-    start = starts_of(solution.inputs).mean
-    covariance = solution.covariance[place]
-    return Signals(solution.mean[place] - start, covariance)

@@ -45,18 +45,11 @@ def edge_functions(
     progress: bool = False,
     directory: Path | None = None,
 ) -> np.ndarray:
-    """The first neuron of h^(L) of random networks over inputs z (m,) of one variable.
-
-    ReLU networks without biases are linear on either side of z = 0, so that two inputs are enough.
-    Those of tanh are not smooth enough to be interpolated. Of every network the first ``neurons``
-    are taken, which have one law.
-
-    Returns
-    -------
-    ndarray, shape (samples, m)
-    """
+    """The first neurons of h^(L) of random networks over inputs z (m,), (samples, m)."""
     # Networks of one task.
     chunk = 25
+    # ReLU networks without biases are linear on either side of z = 0. Those of tanh are not smooth
+    # enough to be interpolated.
     relu = network.activation.name == "relu"
     K0 = input_kernel(np.array([[-1.0], [1.0]]) if relu else z[:, None], network)
     networks = -(-samples // neurons)

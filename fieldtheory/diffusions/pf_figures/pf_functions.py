@@ -35,8 +35,6 @@ def neurons_drawn(width: int, samples: int) -> int:
     They share the Gram matrix q of the last layer, whose relative variance is about 6/D: of D/10
     neurons, it adds 5 % to the statistical errors of quantiles.
 
-    Examples
-    --------
     >>> neurons_drawn(500, 10_000), neurons_drawn(10, 10_000), neurons_drawn(500, 100)
     (50, 1, 5)
     """
