@@ -10,9 +10,12 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+
+from fieldtheory.families import named, registered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,19 +368,8 @@ FIELDS: Mapping[str, Field] = fields_of(
     """
 )
 
-# The fields of diffusion networks that theory and simulation have.
-DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
-    r"""
-    mean | time input | \langle x_i \rangle | means of the signals over the neurons
-        | always of_kernels
-    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
-        | covariances of the signals of a neuron about their means | always of_kernels
-    gram | time input input_ | \langle q_{ij} \rangle
-        | Gram matrix of the features, its mean over networks | always of_kernels
-    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
-        | variances of the Gram matrix over networks | order_1
-    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
-    """
-)
-# All that theory and simulation are compared in.
-COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(FIELDS))
+@cache
+def compared() -> Mapping[str, Field]:
+    """All that theory and simulation are compared in, of every family."""
+    own = (dict(named(family.fields)) for family in registered() if family.fields)
+    return ChainMap(*own, dict(FIELDS))

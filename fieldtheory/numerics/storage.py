@@ -28,9 +28,7 @@ from fieldtheory import validation
 from fieldtheory.exact_numbers import ExactFloat
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.diffusion import INFINITE
 from fieldtheory.networks.family import FAMILIES, NetworkFamily, of_package
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.schedules import layer_values
 
 if TYPE_CHECKING:
@@ -124,14 +122,9 @@ def _written(network: NetworkFamily) -> dict[str, Any]:
             written[field.name] = text = activation_text(value)
             if text != value.name:
                 written[f"{field.name}_name"] = value.name
-        elif isinstance(value, ParameterLaw) and _holds(field, "ParameterLaw"):
-            arrays = {name: array.tolist() for name, array in value.arrays.items()}
-            written[field.name] = json.dumps(arrays)
         elif callable(value) and field.name in getattr(family, "layer_parameters", ()):
             values = layer_values(field.name, value, written["depth"])
             written[field.name] = json.dumps(values.tolist())
-        elif value is None and field.name == "depth":
-            written[field.name] = INFINITE
         elif value is not None or field.default is not None:
             written[field.name] = _text(field.name, value)
     return written
@@ -223,8 +216,6 @@ def network_from_attributes(written: Mapping[str, Any]) -> Any:
         value = _plain(written[field.name])
         if isinstance(value, str) and _holds(field, "Activation"):
             value = activation_from_text(value, _plain(written.get(f"{field.name}_name", "")))
-        elif isinstance(value, str) and _holds(field, "ParameterLaw"):
-            value = ParameterLaw(**json.loads(value))
         elif isinstance(value, str) and _is_json(value):
             value = validation.as_tuples(json.loads(value, object_hook=_object))
         parameters[field.name] = value

@@ -26,7 +26,7 @@ from fieldtheory.montecarlo.comparison.compared_field import (
     ComparedField,
 )
 from fieldtheory.montecarlo.comparison.verdict_text import DESCRIBES, DOES_NOT
-from fieldtheory.numerics.fields import COMPARED, notes
+from fieldtheory.numerics.fields import compared, notes
 from fieldtheory.numerics.storage import Labelled, Variables
 from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.tables import table_html, table_text
@@ -125,10 +125,10 @@ class Comparison(Stored):
 
         Not resolved are deviations whose error is too large to compare them with the tolerance.
         """
-        deciding = [field for field in self.at_width if COMPARED[field.name].decides]
+        deciding = [field for field in self.at_width if compared()[field.name].decides]
         if any((field.verdicts == OFF).any() for field in deciding):
             return DOES_NOT
-        kernels = [field for field in deciding if COMPARED[field.name].of_kernels]
+        kernels = [field for field in deciding if compared()[field.name].of_kernels]
         return DESCRIBES if all((f.verdicts == WITHIN).all() for f in kernels) else UNRESOLVED
 
     @property
@@ -174,9 +174,9 @@ class Comparison(Stored):
         """
         from fieldtheory.plotting.theory_and_simulation import draw_comparison
 
-        raw = {field.name: field for field in self.at_width}
+        raw, known = {field.name: field for field in self.at_width}, compared()
         panels = [
-            (COMPARED[field.name].diagonal or COMPARED[field.name].symbol, field, raw[field.name])
+            (known[field.name].diagonal or known[field.name].symbol, field, raw[field.name])
             for field in self.extrapolated
             if field.name in raw and {"layer", "time"} & field.index.keys()
         ]
@@ -184,7 +184,7 @@ class Comparison(Stored):
         # The question and the first word of the answer.
         short = [text[: text.index(": ")].removesuffix(",") for text in self.sentences]
         # Behind the hidden layers is the output.
-        outputs = [of for *_, of in panels if COMPARED[of.name].dims[0] == "layer"]
+        outputs = [of for *_, of in panels if compared()[of.name].dims[0] == "layer"]
         hidden = max((of.index["layer"].max() for of in outputs), default=np.inf)
         return draw_comparison(panels, self.widths, self.width, hidden, *limits, "\n".join(short))
 

@@ -21,7 +21,7 @@ from fieldtheory.montecarlo.comparison.compared_field import (
     Coefficient,
     ComparedField,
 )
-from fieldtheory.numerics.fields import COMPARED
+from fieldtheory.numerics.fields import compared
 
 DESCRIBES, DOES_NOT = "describes", "does not describe"
 _ALL = f"{100 * COARSEST:g} %"
@@ -51,7 +51,7 @@ def is_it_right(comparison: Any) -> str:
     if verdict == AGREES:
         testable = _count(fields, AGREES)
         # The smallest relative error that is visible in some kernel, or anywhere if there is none.
-        kernels = [field for field in fields if COMPARED[field.name].of_kernels] or fields
+        kernels = [field for field in fields if compared()[field.name].of_kernels] or fields
         resolution = min(field.resolution for field in kernels)
         what = (
             f"all {count} values"
@@ -81,12 +81,12 @@ def is_it_right(comparison: Any) -> str:
 def does_it_describe(comparison: Any) -> str:
     """Does it describe the width? With the largest deviation of the deciding fields."""
     width, verdict = comparison.width, _OF_ENTRIES.get(comparison.description, UNRESOLVED)
-    deciding = [field for field in comparison.at_width if COMPARED[field.name].decides]
+    deciding = [field for field in comparison.at_width if compared()[field.name].decides]
     if not deciding:
         return f"Does it describe width {width}? Yes: no kernel deviates from the leading order."
     deciding = [field for field in deciding if verdict in field.verdicts]
     # Kernels speak before responses.
-    deciding = [field for field in deciding if COMPARED[field.name].of_kernels] or deciding
+    deciding = [field for field in deciding if compared()[field.name].of_kernels] or deciding
     worst = max(deciding, key=lambda field: abs(field.deviation[field.worst]))
     entry = worst.worst
     number = (
