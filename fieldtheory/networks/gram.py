@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -38,19 +38,6 @@ class GramNetwork(DeepNetwork, abstract=True):
 
     room: ClassVar[str] = "fieldtheory.grams"
     markov: ClassVar[bool] = True
-    without: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        (
-            "mean_shift_2",
-            "kernel_shift_2",
-            "variance_2",
-            "third_cumulant",
-            "four_point_2",
-            "order_ratio",
-            "resummed_mean",
-            "resummed_variance",
-        ),
-        "terms of order 1/N² are derived for units of one kind, and blocks have two",
-    )
     # What the weights of the hidden signals are called, in the names of their parameters.
     signal_names: ClassVar[tuple[str, ...]] = ("inner",)
 

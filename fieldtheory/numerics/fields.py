@@ -368,6 +368,7 @@ FIELDS: Mapping[str, Field] = fields_of(
     """
 )
 
+
 @cache
 def compared() -> Mapping[str, Field]:
     """All that theory and simulation are compared in, of every family."""

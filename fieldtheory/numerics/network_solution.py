@@ -299,7 +299,7 @@ class Solution(WithTangents):
     @field
     def kernel_shift_2(self) -> np.ndarray:
         """The term of ⟨K^(l)⟩ of order 1/N²."""
-        return self.chain.accumulated(self.mean_shift_2)
+        return self.chain.kernel_shift_2
 
     @field
     def variance_2(self) -> np.ndarray:

@@ -74,6 +74,11 @@ class NeuronPaths:
         """⟨K^(l)⟩ − K*^(l), by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
         return self.accumulated(self.mean_shifts[0])
 
+    @property
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨K^(l)⟩ of order 1/N²."""
+        return self.accumulated(self.one.mean_shift_2)
+
     def accumulated(self, residual: np.ndarray) -> np.ndarray:
         """What changes of the C^(l) add up to in the K^(l)."""
         return accumulate(layer_coefficients(self.field.network).skips, residual)

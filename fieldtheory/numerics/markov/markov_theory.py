@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain
 from fieldtheory.numerics.markov.fluctuations import Fluctuations
+from fieldtheory.numerics.markov.second_order import SecondOrder
 from fieldtheory.numerics.several_inputs.pair_theory import error_of
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
 from fieldtheory.numerics.symmetric_matrices import assembled, packed, unpacked
@@ -47,6 +48,24 @@ class MarkovTheory:
     def of_inputs(self) -> MarkovTheory:
         """Those of one input and of several."""
         return self
+
+    @cached_property
+    def one(self) -> SecondOrder:
+        """The order 1/N² of one input."""
+        field = self.field
+        if not field.has_matrix:
+            field = MeanField(field.network, field.input_kernel[None, None])
+        return SecondOrder(BlockChain(field))
+
+    def alone(self, i: int) -> SecondOrder:
+        """That of input i of several."""
+        K0 = self.field.input_kernel[i : i + 1, i : i + 1]
+        return SecondOrder(BlockChain(MeanField(self.field.network, K0)))
+
+    @property
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨R^(l)⟩ of order 1/N²."""
+        return self.one.kernel_shift_2
 
     def _of_entries(self, values: np.ndarray) -> np.ndarray:
         """Entries α <= β as matrices over N."""
