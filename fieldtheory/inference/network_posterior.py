@@ -39,7 +39,6 @@ from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.dispatch import residual_only
-from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -158,7 +157,7 @@ class NetworkPosterior(RespondingResult):
 
 @named_arguments
 def posterior(
-    network: LayeredNetwork | GramNetwork,
+    network: DeepNetwork,
     K0: Any = None,
     Y: Any = None,
     noise_variance: float | None = None,
@@ -179,7 +178,7 @@ def posterior(
 
     Parameters
     ----------
-    network : LayeredNetwork or GramNetwork
+    network : ResidualNetwork, BlockNetwork or of a family like them
         Without batch axes.
     K0 : array_like, shape (Q, Q)
         Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
@@ -251,7 +250,7 @@ def posterior(
     if isinstance(order, bool) or order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, the highest power of 1/N, got {order!r}")
     seed = validation.integer("seed", seed, 0)
-    if isinstance(network, GramNetwork):
+    if network.markov:
         if samples is not None:
             raise residual_only("samples", network)
     elif samples is not None:
@@ -340,7 +339,7 @@ def _result(
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
         if order:
-            learned = solution.covariance_with_output(law.weights)
+            learned = solution.chain.covariances_with_output(law.weights)[1]
             moved = learned + solution.kernel_shift
     else:
         skips = layer_coefficients(solution.network).skips
