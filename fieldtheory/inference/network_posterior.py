@@ -39,6 +39,7 @@ from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.dispatch import residual_only
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
