@@ -18,14 +18,13 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
 from fieldtheory.theory.formulas import GENERIC, results_latex, symbols_latex
-from fieldtheory.theory.layer_by_layer import EXPLICIT, has_fluctuations
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
 
 TEMPLATE = Path(__file__).with_name("appendix.tex")
 # The quantities that are written out layer by layer.
-LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "G11", "output_response")
+LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "output_response")
 _RESPONSES = ("residual_response", "response", "output_response")
 
 
@@ -58,8 +57,7 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         **lengths(n.column),
     }
     if explicit is not None:
-        quantities = [q for q in LAYER_BY_LAYER if q != "G11" or has_fluctuations(explicit)]
-        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, defined=defined)
+        written = results_latex(LAYER_BY_LAYER, explicit, GENERIC, numbered=True, defined=defined)
         lead = f"For $L = {latex(explicit.last)}$:\n"
         parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
     text = TEMPLATE.read_text(encoding="utf-8")

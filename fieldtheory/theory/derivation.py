@@ -30,7 +30,6 @@ from fieldtheory.theory.formulas import (
     results_latex,
     symbols_latex,
 )
-from fieldtheory.theory.layer_by_layer import EXPLICIT
 from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.scales import Layers, Scales, chosen_scales, require_scales
 from fieldtheory.theory.typesetting.latex import in_letters
@@ -198,14 +197,13 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
             self._require_paper(f"quantity {name!r}")
         explicit = layers == "explicit"
         last = sp.Integer(self.depth) if explicit else sym.DEPTH
-        table = EXPLICIT if explicit else GENERIC
         letters = self._letters(last, abbreviate, width, notation)
         if quantities == [SYMBOLS]:
             texts = sym.meanings(self.family, self.inputs)
             return in_letters(symbols_latex(texts, letters.column, numbered), notation)
         for name in quantities:
-            validation.choice("quantity", name, tuple(table))
-        return in_letters(results_latex(quantities, letters, table, numbered), notation)
+            validation.choice("quantity", name, QUANTITIES)
+        return in_letters(results_latex(quantities, letters, GENERIC, numbered), notation)
 
     def _letters(
         self, last: sp.Expr, abbreviate: bool, width: float, notation: str | None
