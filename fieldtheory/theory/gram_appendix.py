@@ -12,13 +12,13 @@ from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.parameters import described
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.appendix import lengths
+from fieldtheory.theory.block_action import layer_parameters
+from fieldtheory.theory.block_formulas import TABLE, OneLayer
 from fieldtheory.theory.formulas import results_latex, symbols_latex
-from fieldtheory.theory.gram_action import layer_parameters
-from fieldtheory.theory.gram_formulas import TABLE, OneLayer
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 
-TEMPLATE = Path(__file__).with_name("gram_appendix.tex")
+TEMPLATE = Path(__file__).with_name("block_appendix.tex")
 # What no result defines itself; see `notation.listed`. Parameters are listed by their names.
 _MEANINGS = r"""
 N,\ M,\ L = width of the stream; hidden units of a branch; number of layers

@@ -11,13 +11,13 @@ from fieldtheory.networks.dispatch import RESIDUAL_ONLY, missing, require_known,
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
+from fieldtheory.theory import block_formulas as formulas
 from fieldtheory.theory import gram_appendix
-from fieldtheory.theory import gram_formulas as formulas
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.action_theory import ActionTheory
+from fieldtheory.theory.block_action import block_action
 from fieldtheory.theory.derivation import derive
 from fieldtheory.theory.formulas import SYMBOLS, known_quantities, results_latex, symbols_latex
-from fieldtheory.theory.gram_action import gram_action
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH
 
 
@@ -31,7 +31,7 @@ class GramDerivation(ActionTheory):
         Its structure and φ are taken; its parameters stay symbols.
     inputs : int
     network_action : Action
-        Its fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L+1), see `gram_action`; rows and
+        Its fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L+1), see `block_action`; rows and
         columns of all blocks are in this order.
 
     Examples
@@ -142,4 +142,4 @@ def derive_gram(network: GramNetwork, inputs: int = 1) -> GramDerivation:
     """
     inputs = validation.integer("inputs", inputs, 1)
     single_network(network, GramNetwork)
-    return GramDerivation(network, inputs, gram_action(network, inputs))
+    return GramDerivation(network, inputs, block_action(network, inputs))

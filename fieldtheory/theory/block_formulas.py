@@ -15,10 +15,10 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
+from fieldtheory.theory.block_action import BlockNames, block_action, layer_parameters
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
 from fieldtheory.theory.formulas import transposed, zero
 from fieldtheory.theory.generic import k, l, m
-from fieldtheory.theory.gram_action import GramNames, gram_action, layer_parameters
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
 from fieldtheory.theory.typesetting.layout import Equation
@@ -153,12 +153,13 @@ class OneLayer:
 @lru_cache(maxsize=32)
 def _one_layer(
     network: GramNetwork, several: bool, layers: tuple[str, ...]
-) -> tuple[GramNames, Action]:
+) -> tuple[BlockNames, Action]:
     samples = (r"\alpha", r"\beta", r"\gamma", r"\delta") if several else ("",)
     letters = (sp.Function(f"phi_{i + 1}") if i else sym.phi for i in range(len(network.factors)))
     pairs = zip(network.factors, letters, strict=True)
-    names = GramNames(layers, samples, tuple(f if f.expression == h else x for f, x in pairs), True)
-    return names, gram_action(network, names=names)
+    factors = tuple(f if f.expression == h else letter for f, letter in pairs)
+    names = BlockNames(layers, samples, factors, short=True)
+    return names, block_action(network, names=names)
 
 
 def tidy(expr: sp.Expr) -> sp.Expr:

@@ -16,8 +16,8 @@ from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
-from fieldtheory.theory.gram_action import gram_action
-from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer, SampleSkip
+from fieldtheory.theory.block_action import block_action
+from fieldtheory.theory.block_formulas import TABLE, HiddenAverage, OneLayer, SampleSkip
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.typesetting.latex import latex
@@ -240,7 +240,7 @@ def test_the_printed_action_has_the_printed_derivatives(norm):
 
 
 def test_units_without_their_mean_are_one_fewer_in_the_expression():
-    of = {norm: gram_action(network("tanh", norm, depth=1)) for norm in ("rms", "layer")}
+    of = {norm: block_action(network("tanh", norm, depth=1)) for norm in ("rms", "layer")}
     difference = sp.expand(of["rms"].expression - of["layer"].expression)
     assert isinstance(difference, sp.log) and "x^{(0)}" in str(difference)
     assert of["rms"].derivative((3,)) == of["layer"].derivative((3,))
@@ -341,7 +341,7 @@ def renamed(expr, **layers):
 @pytest.mark.parametrize("inputs", [1, 2])
 def test_the_printed_covariance_of_the_stream_is_that_of_the_action(position, inputs):
     net = network("tanh", "rms", position)
-    K = gram_action(net, names=replace(OneLayer(net, inputs > 1).names, layers=tuple("0123")))
+    K = block_action(net, names=replace(OneLayer(net, inputs > 1).names, layers=tuple("0123")))
     K = K.populations[0].covariance
     rows = OneLayer(net, inputs > 1).definitions([Equation("", r"\Sigma")])
     (covariance,) = (row.right for row in rows if r"\Sigma" in row.left)

@@ -1,11 +1,10 @@
-"""The action of a network of Gram chains: populations of a stream and of branches."""
+"""The action of networks whose branches have hidden units: a stream and branches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import sympy as sp
 
@@ -14,31 +13,16 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, Population, signal_covariance
+from fieldtheory.theory.action import Action, Names, Population, joined, stream
 from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 
 @dataclass(frozen=True)
-class GramNames:
-    """Names in the action of a network, and what stands for its functions φ_k.
+class BlockNames(Names):
+    """Names, also of the φ_k; if ``short``, a_l, c_l and averages are not written out."""
 
-    ``layers`` are those of the stream, 0, ..., L, and the readout, ``samples`` the inputs, "" for
-    one. If ``short``, a_l and c_l, and averages of polynomials, are not written out.
-    """
-
-    layers: tuple[str, ...]
-    samples: tuple[str, ...]
-    factors: tuple[Callable[[sp.Symbol], sp.Expr], ...]
+    factors: tuple[Callable[[sp.Symbol], sp.Expr], ...] = ()
     short: bool = False
-
-    def of(self, letter: str, layer: int, *samples: int) -> sp.Symbol:
-        """A field of a pair of inputs in a layer, or a signal of one; a variance is positive."""
-        index = " ".join(filter(None, (self.samples[s] for s in samples)))
-        name = f"{letter}^{{({self.layers[layer]})}}" + (f"_{{{index}}}" if index else "")
-        if letter.startswith(r"\tilde"):
-            return sp.Symbol(name)
-        variance = len(samples) == 2 and samples[0] == samples[1]
-        return sp.Symbol(name, **({"positive": True} if variance else {"real": True}))
 
     def coefficients(self, network: GramNetwork, layer: int) -> Coefficients:
         """a_l, c_l and γ_l, those of the readout last."""
@@ -71,7 +55,9 @@ def _written_out(node: AverageNode) -> sp.Expr:
     return node
 
 
-def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None = None) -> Action:
+def block_action(
+    network: GramNetwork, inputs: int = 1, names: BlockNames | None = None
+) -> Action:
     """The action of a network of a stream and branches, whose Gram matrices are a chain.
 
     The fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L), X^(L), C^(L+1), all entries (αβ), α <= β,
@@ -81,73 +67,44 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         branch    M units, C^(l) = a_l ⟨Π_k φ_k(u_kα) φ_k(u_kβ)⟩ + c_l, u_k ~ N(0, Q_k(X^(l-1)))
         no units  C^(0) = K0, C^(L+1) = a_{L+1} read(X^(L)) + c_{L+1}
 
-    with Cov(x^(k), x^(l)) = Σ_m A_km A_lm C^(m), A_lm the product of γ_j and of the factors by
-    which s rescales an input between the layers m and l, 1/√(X_αα + ε) for a norm behind the sum:
-    what a norm does stands in these functions of X. Constraints are multiplied by the number of
-    units that define a field, so that ν = M/N for those of branches.
-
-    The structure and the φ_k of the network are taken; its parameters stay symbols, one for those
-    that are the same in all layers. ``names`` are others than numbers of layers and inputs.
-
-    Raises
-    ------
-    ValueError
-        If the stream does more to signals of several inputs than rescale each.
-
-    Notes
-    -----
-    A stream without its mean over the units (LayerNorm) has N − 1 of them. That stands in
-    `Action.expression`; derivatives are those of N units, to leading order.
+    A layer carries on γ_l times the factor by which s rescales an input, 1/√(X_αα + ε) for a norm
+    behind the sum: what a norm does stands in these functions of X. A stream without its mean over
+    the units (LayerNorm) has N − 1 of them. The structure and the φ_k of the network are taken; its
+    parameters stay symbols, one for those that are the same in all layers.
 
     Examples
     --------
     >>> from fieldtheory.networks.block import BlockNetwork
-    >>> action = gram_action(BlockNetwork(depth=1, activation="tanh"))
+    >>> action = block_action(BlockNetwork(depth=1, activation="tanh"))
     >>> action.kernels
     (C^{(0)}, X^{(0)}, C^{(1)}, X^{(1)}, C^{(2)})
     >>> action.observables[3], action.covariance[1, 1]
     (x^{(1)}**2, C^{(0)}*\\gamma**2 + C^{(1)})
     """
     if names is None:
-        numbers = ("",) if inputs == 1 else tuple(str(s + 1) for s in range(inputs))
-        names = GramNames(tuple(map(str, range(network.depth + 2))), numbers, network.factors)
+        plain = Names.numbers(network.depth, inputs)
+        names = BlockNames(plain.layers, plain.samples, network.factors)
     last, count = len(names.layers) - 2, len(names.samples)
-    samples, pairs, layers = range(count), sym.pairs(count), range(last + 1)
+    samples, pairs = range(count), sym.pairs(count)
     parameters = [layer_parameters(network, label) for label in names.layers]
     coefficients = [names.coefficients(network, l) for l in range(last + 2)]
-    fields = [(f, l, pair) for l in layers for f in "CX" for pair in pairs]
-    fields += [("C", last + 1, pair) for pair in pairs]
 
     def entry(l: int, one: int, other: int) -> GramEntry:
         pair = sorted((one, other))
         return GramEntry(*(names.of("X", l, *p) for p in (pair, *((s, s) for s in pair))))
 
     def scale(l: int, sample: int) -> sp.Expr:
-        """By which s rescales an input in the layer after l."""
-        R = entry(l, sample, sample)
-        return sp.sqrt(network.stream(R, parameters[l + 1]) / R.xy)
-
-    def carried(l: int, m: int, sample: int) -> sp.Expr:
-        """A_lm of an input."""
-        return sp.Mul(*[coefficients[j + 1].skip * scale(j, sample) for j in range(m, l)])
+        """By which s rescales an input before layer l."""
+        R = entry(l - 1, sample, sample)
+        return sp.sqrt(network.stream(R, parameters[l]) / R.xy)
 
     if count > 1:
-        R, square = entry(0, 0, 1), (entry(0, 0, 1).xy * scale(0, 0) * scale(0, 1)) ** 2
+        R, square = entry(0, 0, 1), (entry(0, 0, 1).xy * scale(1, 0) * scale(1, 1)) ** 2
         if sp.simplify((kept := network.stream(R, parameters[1])) ** 2 - square) != 0:
             raise ValueError(
                 f"stream of {type(network).__name__} must rescale every input, R_αβ s(R_αα) "
                 f"s(R_ββ), got {kept}"
             )
-
-    def population(
-        kind: type[Population],
-        units: sp.Expr,
-        defined: Mapping[Any, sp.Expr],
-        x: Iterable[sp.Symbol] = (),
-        K: Any = (),
-    ) -> Population:
-        places = tuple(map(fields.index, defined))
-        return kind(units, places, tuple(defined.values()), tuple(x), sp.ImmutableMatrix(K))
 
     def branch(l: int) -> Population:
         def covariances(one: int, other: int) -> tuple[sp.Expr, ...]:
@@ -158,30 +115,26 @@ def gram_action(network: GramNetwork, inputs: int = 1, names: GramNames | None =
         letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
         u = [[names.of(x, l, s) for s in samples] for x in letters]
         activity = [sp.Mul(*[f(x[s]) for f, x in zip(phi, u, strict=True)]) for s in samples]
-        observables = {("C", l, (s, t)): a * activity[s] * activity[t] + c for s, t in pairs}
+        fields = tuple(("C", l, pair) for pair in pairs)
+        observables = tuple(a * activity[s] * activity[t] + c for s, t in pairs)
         Q = [sp.Matrix(count, count, lambda *p, k=k: covariances(*p)[k]) for k in range(len(phi))]
         kind = Population if names.short else WickPopulation
-        return population(kind, sym.HIDDEN_WIDTH, observables, chain(*u), sp.diag(*Q))
+        K = sp.ImmutableMatrix(sp.diag(*Q))
+        return kind(sym.HIDDEN_WIDTH, fields, observables, tuple(chain(*u)), K)
 
-    x = {(l, s): names.of("x", l, s) for l in layers for s in samples}
-    observables = {("X", l, (s, t)): x[l, s] * x[l, t] for l in layers for s, t in pairs}
-    K = signal_covariance(last, count, lambda l, *pair: names.of("C", l, *pair), carried)
-    stream = population(WickPopulation, sym.WIDTH, observables, x.values(), K)
+    x = [[names.of("x", l, s) for s in samples] for l in range(last + 1)]
+    squares = {("X", l, (s, t)): h[s] * h[t] for l, h in enumerate(x) for s, t in pairs}
+    of_stream = stream(names, "x", squares, lambda l, s: coefficients[l].skip * scale(l, s))
     a, c, _ = coefficients[-1]
     ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
     for pair in pairs:
         ends["C", last + 1, pair] = a * network.read(entry(last, *pair), parameters[-1]) + c
-    widths = [sym.INPUT_WIDTH, *[sym.HIDDEN_WIDTH / sym.WIDTH] * last, sp.S.One]
-    return Action(
-        kernels=tuple(names.of(f, l, *pair) for f, l, pair in fields),
-        conjugates=tuple(names.of(rf"\tilde{{{f}}}", l, *pair) for f, l, pair in fields),
-        relative_widths=tuple(widths[l] if f == "C" else sp.S.One for f, l, _ in fields),
-        populations=(
-            replace(stream, dependent=int(network.centred)),
-            *map(branch, layers[1:]),
-            population(Population, sym.WIDTH, ends),
-        ),
-    )
+    populations = [
+        WickPopulation(*of_stream, dependent=int(network.centred)),
+        *map(branch, range(1, last + 1)),
+        Population(sym.WIDTH, tuple(ends), tuple(ends.values()), (), sp.ImmutableMatrix()),
+    ]
+    return joined(names, populations)
 
 
 def layer_parameters(network: GramNetwork, layer: str) -> dict[str, sp.Expr]:
