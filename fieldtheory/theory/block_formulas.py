@@ -1,4 +1,4 @@
-"""The formulas of Gram chains for symbolic layers, from the action of one layer."""
+"""The formulas of blocks for symbolic layers, from the action of one layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.block_action import BlockNames, block_action, layer_parameters
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
-from fieldtheory.theory.formulas import transposed, zero
+from fieldtheory.theory.formulas import G21_ROW, table, zero
 from fieldtheory.theory.generic import k, l, m
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
@@ -55,15 +55,7 @@ class SampleSkip(LayerQuantity, template="A_{{{0}, {1}; {2}}}", rank=SKIP):
 class OneLayer:
     """The action of one layer of a network between others, of one input or of α, β, γ, δ.
 
-    Parameters
-    ----------
-    network : GramNetwork
-    several : bool
-        Whether there are several inputs.
-    column : float
-        The width of a column, in points.
-    layers : tuple of str
-        Names of the layer before, the layer, and the readout.
+    ``layers`` are the names of the layer before, the layer, and the readout.
     """
 
     fields = "CX"
@@ -90,6 +82,10 @@ class OneLayer:
     def ends(self) -> tuple[OneLayer, OneLayer]:
         """The first layer and the last."""
         return self.at("0", "1", "2"), self.at("L - 1", "L", "L + 1")
+
+    def meanings(self, document: str = "") -> dict[str, str]:
+        """What symbols mean that results do not define, or all in a document."""
+        return sym.block_meanings(list(self.network.parameters), self.several, document)
 
     def field(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Symbol:
         """C, X or a conjugate of a pair of inputs, α and β if left out."""
@@ -359,31 +355,27 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
     return rows + [equation for mark, equation in others.items() if mark in text]
 
 
-def _of(name: str, formula: str, *others: Callable[[OneLayer], list[Equation]]) -> Any:
-    """A block by others, and the equations of these."""
-    block = Equation(f"{name[0]}_{{{name[1:]}}}", formula)
-    return lambda n: [block, *(equation for rows in others for equation in rows(n))]
+def _as_product(n: OneLayer) -> list[Equation]:
+    return [Equation("G_{11}", "G_{12} S_{22} G_{21}"), *_source(n)]
 
 
-_G12 = _of("G12", "- S_{21}^{-1}", _mixed)
-_G11 = _of("G11", "G_{12} S_{22} G_{21}", _source)
-_S12 = transposed("S12", _mixed)
-_FORMULAS: dict[str, Callable[[OneLayer], list[Equation]]] = {
-    "action": _action,
-    "saddle_point": _saddle_point,
-    "kernels": _kernels,
-    "S11": zero("S11"),
-    "S12": _S12,
-    "S21": _mixed,
-    "S22": _source,
-    "G11": _G11,
-    "G12": _G12,
-    "G21": transposed("G21", _G12),
-    "G22": zero("G22"),
-    "hessian": lambda n: [*zero("S11")(n), *_S12(n), *_source(n)],
-    "propagator": lambda n: [*_G12(n), *transposed("G21")(n), *_G11(n), *zero("G22")(n)],
-    "response": _response,
-    "fluctuations": _fluctuations,
-    "mean_shift": _mean_shift,
-}
-TABLE = {name: partial(_tidied, rows) for name, rows in _FORMULAS.items()}
+def _as_inverse(n: OneLayer) -> list[Equation]:
+    return [Equation("G_{12}", "- S_{21}^{-1}"), *_mixed(n)]
+
+
+_TABLE = table(
+    {
+        "action": _action,
+        "saddle_point": _saddle_point,
+        "kernels": _kernels,
+        "S21": _mixed,
+        "S22": _source,
+        "G11": _as_product,
+        "G12": _as_inverse,
+    },
+    lambda n: [*_as_inverse(n), G21_ROW, *_as_product(n), *zero("G22")(n)],
+    response=_response,
+    fluctuations=_fluctuations,
+    mean_shift=_mean_shift,
+)
+FORMULAS = {name: partial(_tidied, rows) for name, rows in _TABLE.items()}

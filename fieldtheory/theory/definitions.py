@@ -50,20 +50,11 @@ DATA_PAIR = sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")
 
 @dataclass(frozen=True)
 class Notation:
-    """Notation of the theory of a family of networks.
+    """Notation of the theory of a family of networks, in a column of a width in points.
 
-    Parameters
-    ----------
-    layers : Layers
-    last : sympy.Expr
-        L, a symbol or a number.
-    inputs : int
-        P; for P >= 2 the averages M'_l and Q_kl are matrices over the pairs of inputs.
-    activation : Activation or None
-    abbreviate : bool
-        Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
-    column : float
-        The width of a column, in points.
+    ``last`` is L, a symbol or a number; for P >= 2 ``inputs`` the averages M'_l and Q_kl are
+    matrices over the pairs of inputs; ``abbreviate`` lets a_l, c_l, M'_l, Q_kl stand for what they
+    mean.
     """
 
     fields: ClassVar[str] = "C"
@@ -89,6 +80,10 @@ class Notation:
     def hidden(self) -> list[sp.Expr]:
         """The layers 1, ..., L: each number, or l for all."""
         return [sp.Integer(i + 1) for i in range(int(self.last))] if self.numbered else [l]
+
+    def meanings(self, document: str = "") -> dict[str, str]:
+        """What symbols mean that results do not define, or all in a document."""
+        return sym.meanings(self.layers.family, self.inputs, document)
 
     def settled(self, expr: sp.Expr) -> sp.Expr:
         """A formula with the constants of the network put in."""

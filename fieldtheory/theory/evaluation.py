@@ -16,7 +16,6 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import DeepNetwork, input_width
-from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.hessian import Hessian
 
@@ -116,8 +115,7 @@ def symbol_values(
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")
     values = sym.parameter_values(network) | {sym.WIDTH: float(network.width)}
     values[sym.INPUT_WIDTH] = input_width(network, convention)
-    if isinstance(network, GramNetwork):
-        values[sym.HIDDEN_WIDTH] = float(network.hidden_width)
+    values[sym.HIDDEN_WIDTH] = float(getattr(network, "hidden_width", network.width))
     for pair in sym.pairs(inputs):
         values[sym.data_kernel(pair, inputs)] = float(kernel[pair])
     return values

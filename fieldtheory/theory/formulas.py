@@ -50,15 +50,12 @@ from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, en
 from fieldtheory.theory.typesetting.widths import width
 
 ACTION = r"S(C, \tilde{C})"
+# What a table has: the equations of a quantity in a notation.
+Rows = Callable[[Any], list[Any]]
 
 
 def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
     """The quantities that are meant by a name or several, of those that there are.
-
-    Raises
-    ------
-    ValueError
-        For an unknown one.
 
     Examples
     --------
@@ -73,7 +70,7 @@ def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
 def results_latex(
     quantities: Sequence[str],
     notation: Any,
-    table: Mapping[str, Callable[[Any], Any]],
+    table: Mapping[str, Rows],
     numbered: bool = False,
     defined: set[Any] | None = None,
 ) -> str:
@@ -236,7 +233,7 @@ def _array(
     size = int(n.last) + 2
     matrix = sp.ImmutableMatrix(size, size, lambda i, j: n.written(entry(int(i), int(j))))
     layers = list(map(str, range(size)))
-    return Array(f"{name[0]}_{{{name[1:]}}}", matrix, factor, layers, symmetric)
+    return Array(_block(name), matrix, factor, layers, symmetric)
 
 
 def _response_propagator(n: Notation) -> list[Any]:
@@ -268,12 +265,6 @@ def _covariance(n: Notation) -> Equation:
     product = generic.kernel_propagator(l, m)
     second = G12(m, generic.n)
     return Equation("G_{11}^{l m}", product.xreplace({second: G21(generic.n, m)}))
-
-
-def _propagator(n: Notation) -> list[Any]:
-    response, source = _response_propagator(n), _source(n)
-    others = [*transposed("G21")(n), _covariance(n), Equation("G_{22}", sp.S.Zero)]
-    return [*response, *others, *source]
 
 
 def _residual_response(n: Notation) -> list[Equation]:
@@ -370,43 +361,65 @@ def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
 
-def zero(name: str) -> Callable[[Any], list[Equation]]:
+def table(rows: Mapping[str, Rows], propagator: Rows, **more: Rows) -> dict[str, Rows]:
+    """Quantities and their equations: those of the action and its blocks, then what a family adds.
+
+    ``rows`` has "action", "saddle_point", "kernels", "S21", "S22", "G11" and "G12".
+    """
+
+    def transposed(name: str, other: str) -> Rows:
+        written = rf"{_block(other)}^{{\mathsf{{T}}}}"
+        return lambda n: [Equation(_block(name), written), *rows[other](n)]
+
+    S12 = transposed("S12", "S21")
+    return {
+        "action": rows["action"],
+        "saddle_point": rows["saddle_point"],
+        "kernels": rows["kernels"],
+        "hessian": lambda n: [*zero("S11")(n), *S12(n), *rows["S22"](n)],
+        "propagator": propagator,
+        "S11": zero("S11"),
+        "S12": S12,
+        "S21": rows["S21"],
+        "S22": rows["S22"],
+        "G11": rows["G11"],
+        "G12": rows["G12"],
+        "G21": transposed("G21", "G12"),
+        "G22": zero("G22"),
+        **more,
+    }
+
+
+def zero(name: str) -> Rows:
     """A block that vanishes."""
-    return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
+    return lambda n: [Equation(_block(name), sp.S.Zero)]
 
 
-def transposed(name: str, rows: Callable[[Any], Any] = lambda n: []) -> Callable[[Any], Any]:
-    """A block as the transpose of the one with its indices exchanged, and the equations of that."""
-    letter, first, second = tuple(name)
-    equation = Equation(
-        f"{letter}_{{{first}{second}}}", rf"{letter}_{{{second}{first}}}^{{\mathsf{{T}}}}"
-    )
-    return lambda n: [equation, *rows(n)]
+def _block(name: str) -> str:
+    return f"{name[0]}_{{{name[1:]}}}"
 
 
-GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
-    "action": _action,
-    "saddle_point": _saddle_point,
-    "kernels": _kernels,
-    "hessian": lambda n: [
-        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n))
+G21_ROW = Equation("G_{21}", r"G_{12}^{\mathsf{T}}")
+FORMULAS = table(
+    {
+        "action": _action,
+        "saddle_point": _saddle_point,
+        "kernels": _kernels,
+        "S21": _mixed,
+        "S22": _source,
+        "G11": lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
+        "G12": _response_propagator,
+    },
+    lambda n: [
+        *(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))
     ],
-    "propagator": _propagator,
-    "S11": zero("S11"),
-    "S12": transposed("S12", _mixed),
-    "S21": _mixed,
-    "S22": _source,
-    "G11": lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
-    "G12": _response_propagator,
-    "G21": transposed("G21", _response_propagator),
-    "G22": zero("G22"),
-    "residual_response": _residual_response,
-    "response": _response,
-    "output_response": _output_response,
-    "tangent_kernel": _tangent_kernel,
-    "saturation": _saturation(large_depth=False),
-    "large_depth": _saturation(large_depth=True),
-}
-QUANTITIES = tuple(GENERIC)
+    residual_response=_residual_response,
+    response=_response,
+    output_response=_output_response,
+    tangent_kernel=_tangent_kernel,
+    saturation=_saturation(large_depth=False),
+    large_depth=_saturation(large_depth=True),
+)
+QUANTITIES = tuple(FORMULAS)
 SYMBOLS = "symbols"
 SATURATION = ("saturation", "large_depth")
