@@ -1,4 +1,4 @@
-"""The derivation of a network's field theory as a LaTeX document; the prose is in the .tex files."""
+"""The derivation of a network's field theory as a LaTeX document; its prose is in .tex files."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ def _written_out(node: AverageNode) -> sp.Expr:
     return node
 
 
-def block_action(
-    network: GramNetwork, inputs: int = 1, names: BlockNames | None = None
-) -> Action:
+def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None = None) -> Action:
     """The action of a network of a stream and branches, whose Gram matrices are a chain.
 
     The fields are C^(0), X^(0), C^(1), X^(1), ..., C^(L), X^(L), C^(L+1), all entries (αβ), α <= β,

@@ -343,11 +343,11 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         """
         validation.choice("layers", layers, _LAYERS)
         self._refuse_blocks(layers=layers == "explicit", misprints=not misprints)
+        if self.network is None and not issubclass(self.family, ResidualNetwork):
+            raise ValueError(f"document is that of a ResidualNetwork, got {self!r}")
         letters = self._letters("generic", True, width, notation)
         if self.network is not None:
             return appendix.block_document(letters)
-        if not issubclass(self.family, ResidualNetwork):
-            raise ValueError(f"document is that of a ResidualNetwork, got {self!r}")
         # Entries of all pairs would fill pages.
         short = letters.abbreviate or self.inputs > 1
         at_depth = replace(letters, last=sp.Integer(self.depth), abbreviate=short)
@@ -380,8 +380,8 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         if self.network is not None:
             if derive(network, self.inputs).network_action != self.network_action:
                 raise ValueError(
-                    f"network must have the action of {self!r}, its depth, activation and norm, and "
-                    "the same parameters equal in all layers; derive(network) has that of "
+                    f"network must have the action of {self!r}, its depth, activation and norm, "
+                    "and the same parameters equal in all layers; derive(network) has that of "
                     f"{network!r}"
                 )
             return

@@ -410,9 +410,7 @@ FORMULAS = table(
         "G11": lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
         "G12": _response_propagator,
     },
-    lambda n: [
-        *(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))
-    ],
+    lambda n: [*(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))],
     residual_response=_residual_response,
     response=_response,
     output_response=_output_response,
