@@ -243,8 +243,6 @@ def family_action(
     ``activation`` is φ, undetermined if left out; ``fixed`` are expressions for parameters by name
     in place of their symbols, tuples of one for each of the L layers.
 
-    Notes
-    -----
     F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term. Its remark that
     ν_l = N_l/N stands for layers of different widths N_l would need g_l = ν_l (a_l φ² + c_l), as
     for the input, in (22); with a skip connection there is one width.

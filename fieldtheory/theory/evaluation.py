@@ -23,22 +23,9 @@ from fieldtheory.theory.hessian import Hessian
 def block_function(
     saddle: Mapping[sp.Symbol, sp.Expr], block: sp.ImmutableMatrix, inputs: int
 ) -> Callable[..., np.ndarray]:
-    """A block of the Hessian or propagator as a function of a network and its input kernel.
+    """A block at the saddle point as a function of a network, K0, φ and a convention.
 
-    Parameters
-    ----------
-    saddle : mapping
-        C_j* in the kernels of earlier layers, for every field in order.
-    block : sympy.ImmutableMatrix, shape (n, n)
-        In the kernels and the parameters of the network.
-    inputs : int
-        P.
-
-    Returns
-    -------
-    callable
-        ``f(network, K0, activation, convention)`` gives the block at the saddle point, shape
-        (n, n); an undetermined φ becomes ``activation``, ν_0 is that of the convention.
+    φ is put in where it is undetermined; ν_0 is that of the convention.
     """
     kernels = tuple(saddle)
 
@@ -88,28 +75,7 @@ def propagator_function(
 def symbol_values(
     network: DeepNetwork, K0: Any, inputs: int = 1, convention: str = "derivative"
 ) -> dict[sp.Symbol, float]:
-    """The values of the symbols of the theory for a network and its input kernel.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    K0 : float or array_like, shape (P, P)
-    inputs : int
-        P.
-    convention : {"derivative", "F25"}
-        ν_0 = 1 or d_in/N, see `input_width`.
-
-    Returns
-    -------
-    dict
-        Symbol to float.
-
-    Raises
-    ------
-    ValueError
-        If K0 is no kernel of ``inputs`` inputs.
-    """
+    """The values of the symbols of the theory for a network and its input kernel."""
     kernel = np.atleast_2d(validation.input_kernel_array("K0", K0))
     if kernel.shape != (inputs, inputs):
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")

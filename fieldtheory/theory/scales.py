@@ -27,27 +27,9 @@ def chosen_scales(
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    depth : int
-        L.
-    network : LayeredNetwork or None
-        Its scales say which ones are written: one symbol if a scale is the same for all layers,
-        symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
-    values : mapping
-        Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
-        "per layer", or None for the default. Decimals become rationals.
-
-    Returns
-    -------
-    dict of str to tuple of sympy.Expr, length L
-        Of those scales that the family has.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a value is anything else, or the family has no such scale.
+    A value is a number or expression for all layers, "symbol", "per layer", or None for what the
+    network has: one symbol if a scale is the same for all layers, symbols per layer if not; γ = 1,
+    γ = 0 and, for γ = 0, ρ = 1 stay numbers. Decimals become rationals.
 
     Examples
     --------
