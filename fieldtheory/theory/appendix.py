@@ -18,7 +18,8 @@ from fieldtheory.theory.block_action import layer_parameters
 from fieldtheory.theory.block_formulas import OneLayer
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
-from fieldtheory.theory.formulas import FORMULAS, Rows, results_latex, symbols_latex
+from fieldtheory.theory.formulas import FORMULAS
+from fieldtheory.theory.quantities import Rows, results_latex, symbols_latex
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width

@@ -17,8 +17,8 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
 from fieldtheory.theory.block_action import BlockNames, block_action, layer_parameters
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
-from fieldtheory.theory.formulas import G21_ROW, table, zero
 from fieldtheory.theory.generic import k, l, m
+from fieldtheory.theory.quantities import G21_ROW, table, zero
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
 from fieldtheory.theory.typesetting.layout import Equation
@@ -364,16 +364,14 @@ def _as_inverse(n: OneLayer) -> list[Equation]:
 
 
 _TABLE = table(
-    {
-        "action": _action,
-        "saddle_point": _saddle_point,
-        "kernels": _kernels,
-        "S21": _mixed,
-        "S22": _source,
-        "G11": _as_product,
-        "G12": _as_inverse,
-    },
-    lambda n: [*_as_inverse(n), G21_ROW, *_as_product(n), *zero("G22")(n)],
+    action=_action,
+    saddle_point=_saddle_point,
+    kernels=_kernels,
+    propagator=lambda n: [*_as_inverse(n), G21_ROW, *_as_product(n), *zero("G22")(n)],
+    S21=_mixed,
+    S22=_source,
+    G11=_as_product,
+    G12=_as_inverse,
     response=_response,
     fluctuations=_fluctuations,
     mean_shift=_mean_shift,

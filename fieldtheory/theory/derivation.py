@@ -23,17 +23,11 @@ from fieldtheory.theory.block_action import block_action
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.diagrams.loop_expansion import Correction, Diagram, diagrams
 from fieldtheory.theory.evaluation import block_function, propagator_function
-from fieldtheory.theory.formulas import (
-    FORMULAS,
-    SATURATION,
-    SYMBOLS,
-    known_quantities,
-    results_latex,
-    symbols_latex,
-)
+from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.notation import Symbols
 from fieldtheory.theory.propagator import Propagator
+from fieldtheory.theory.quantities import SYMBOLS, known_quantities, results_latex, symbols_latex
 from fieldtheory.theory.saddle_point import SaddlePoint, saddle_point
 from fieldtheory.theory.scales import Layers, Scales, chosen_scales, require_scales
 from fieldtheory.theory.typesetting.latex import in_letters
@@ -117,17 +111,7 @@ class Derivation:
         return getattr(self.hessian if name.startswith("S") else self.propagator, name)
 
     def diagrams(self, legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
-        """All diagrams of ⟨C⟩, ⟨C;C⟩, ... about the saddle point with a number of loops.
-
-        Parameters
-        ----------
-        legs, loops : int
-            As in `fieldtheory.theory.diagrams.loop_expansion.diagrams`.
-
-        Returns
-        -------
-        tuple of Diagram
-            Also those that vanish by causality, with the reason.
+        """All diagrams of ⟨C⟩, ⟨C;C⟩, ... with a number of loops, also those that vanish.
 
         Examples
         --------
@@ -348,10 +332,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         letters = self._letters("generic", True, width, notation)
         if self.network is not None:
             return appendix.block_document(letters)
-        # Entries of all pairs would fill pages.
-        short = letters.abbreviate or self.inputs > 1
-        at_depth = replace(letters, last=sp.Integer(self.depth), abbreviate=short)
-        explicit = at_depth if layers == "explicit" else None
+        explicit = replace(letters, last=sp.Integer(self.depth)) if layers == "explicit" else None
         return in_letters(appendix.document(letters, explicit, misprints), notation)
 
     @property

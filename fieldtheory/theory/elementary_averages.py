@@ -41,8 +41,8 @@ Features = Callable[[Any, Any, Mapping[str, Any]], tuple]
 class LayerAverages:
     """The averages of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y) of two signals x and y.
 
-    ``moment`` ⟨g(x, x)⟩ in the variance ``K_XX``; ``covariance`` ⟨g(x, y)⟩ in ``K_XX``, ``K_YY`` and
-    ``K_XY``, as ``connected`` ⟨g(x, x) ; g(y, y)⟩ of one input in two layers.
+    ``moment`` ⟨g(x, x)⟩ in the variance ``K_XX``; ``covariance`` ⟨g(x, y)⟩ in ``K_XX``, ``K_YY``
+    and ``K_XY``, as ``connected`` ⟨g(x, x) ; g(y, y)⟩ of one input in two layers.
     """
 
     observable: sp.Expr

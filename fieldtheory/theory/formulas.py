@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
@@ -27,6 +24,7 @@ from fieldtheory.theory.definitions import (
     pair_signals,
 )
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.quantities import G21_ROW, block_name, table, zero
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -46,68 +44,9 @@ from fieldtheory.theory.typesetting.layer_quantities import (
     Weight,
     layer_indices,
 )
-from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
-from fieldtheory.theory.typesetting.widths import width
+from fieldtheory.theory.typesetting.layout import Array, Equation
 
 ACTION = r"S(C, \tilde{C})"
-# What a table has: the equations of a quantity in a notation.
-Rows = Callable[[Any], list[Any]]
-
-
-def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
-    """The quantities that are meant by a name or several, of those that there are.
-
-    Examples
-    --------
-    >>> known_quantities(["Saddle point", "chi_out"], QUANTITIES), known_quantities("g12", ["G12"])
-    (['saddle_point', 'output_response'], ['G12'])
-    """
-    several = isinstance(quantity, list | tuple) and len(quantity) > 0
-    wanted = quantity if several else [quantity]
-    return [validation.quantity("quantity", name, names) for name in wanted]
-
-
-def results_latex(
-    quantities: Sequence[str],
-    notation: Any,
-    table: Mapping[str, Rows],
-    numbered: bool = False,
-    defined: set[Any] | None = None,
-) -> str:
-    """LaTeX of results one below the other, and of what stands in them, each equation once.
-
-    A notation has ``fields``, ``column`` and ``definitions``. Equations in ``defined`` are left
-    out, and those that are written are added to it.
-    """
-    defined = set() if defined is None else defined
-    blocks: list[Any] = []
-    for quantity in quantities:
-        equations = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
-        defined |= {(e.left, e.right) for e in equations}
-        for is_array, group in groupby(equations, key=lambda e: isinstance(e, Array)):
-            block = list(group)
-            blocks += block if is_array else [block]
-    listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
-    of_fields = {"action", "kernels"}.intersection(quantities)
-    below = notation.definitions(listed, stationary=not of_fields)
-    if of_fields and len(quantities) > len(of_fields):
-        note = r"\text{but in the action and the kernels}"
-        below += [Equation(field, f"{field}_{{*}}", note) for field in notation.fields]
-    below = [e for e in below if (e.left, e.right) not in defined]
-    defined |= {(e.left, e.right) for e in below}
-    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
-
-
-def symbols_latex(texts: Mapping[str, str], column: float, breaks: bool) -> str:
-    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
-    room = column - max(map(width, texts)) - 20
-    lines = []
-    for symbol, meaning in texts.items():
-        # The mean width of a character in a text is 4.8 points.
-        first, *others = textwrap.wrap(meaning, int(room / 4.8))
-        lines += [rf"{symbol} &\quad \text{{{first}}}"]
-        lines += [rf"&\quad \text{{{line}}}" for line in others]
-    return breakable([environment(lines, "align*")]) if breaks else environment(lines)
 
 
 def _action(n: Notation) -> list[Equation]:
@@ -233,7 +172,7 @@ def _array(
     size = int(n.last) + 2
     matrix = sp.ImmutableMatrix(size, size, lambda i, j: n.written(entry(int(i), int(j))))
     layers = list(map(str, range(size)))
-    return Array(_block(name), matrix, factor, layers, symmetric)
+    return Array(block_name(name), matrix, factor, layers, symmetric)
 
 
 def _response_propagator(n: Notation) -> list[Any]:
@@ -361,56 +300,17 @@ def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
 
-def table(rows: Mapping[str, Rows], propagator: Rows, **more: Rows) -> dict[str, Rows]:
-    """Quantities and their equations: those of the action and its blocks, then what a family adds.
-
-    ``rows`` has "action", "saddle_point", "kernels", "S21", "S22", "G11" and "G12".
-    """
-
-    def transposed(name: str, other: str) -> Rows:
-        written = rf"{_block(other)}^{{\mathsf{{T}}}}"
-        return lambda n: [Equation(_block(name), written), *rows[other](n)]
-
-    S12 = transposed("S12", "S21")
-    return {
-        "action": rows["action"],
-        "saddle_point": rows["saddle_point"],
-        "kernels": rows["kernels"],
-        "hessian": lambda n: [*zero("S11")(n), *S12(n), *rows["S22"](n)],
-        "propagator": propagator,
-        "S11": zero("S11"),
-        "S12": S12,
-        "S21": rows["S21"],
-        "S22": rows["S22"],
-        "G11": rows["G11"],
-        "G12": rows["G12"],
-        "G21": transposed("G21", "G12"),
-        "G22": zero("G22"),
-        **more,
-    }
-
-
-def zero(name: str) -> Rows:
-    """A block that vanishes."""
-    return lambda n: [Equation(_block(name), sp.S.Zero)]
-
-
-def _block(name: str) -> str:
-    return f"{name[0]}_{{{name[1:]}}}"
-
-
-G21_ROW = Equation("G_{21}", r"G_{12}^{\mathsf{T}}")
 FORMULAS = table(
-    {
-        "action": _action,
-        "saddle_point": _saddle_point,
-        "kernels": _kernels,
-        "S21": _mixed,
-        "S22": _source,
-        "G11": lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
-        "G12": _response_propagator,
-    },
-    lambda n: [*(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))],
+    action=_action,
+    saddle_point=_saddle_point,
+    kernels=_kernels,
+    propagator=lambda n: [
+        *(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))
+    ],
+    S21=_mixed,
+    S22=_source,
+    G11=lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
+    G12=_response_propagator,
     residual_response=_residual_response,
     response=_response,
     output_response=_output_response,
@@ -418,6 +318,4 @@ FORMULAS = table(
     saturation=_saturation(large_depth=False),
     large_depth=_saturation(large_depth=True),
 )
-QUANTITIES = tuple(FORMULAS)
-SYMBOLS = "symbols"
 SATURATION = ("saturation", "large_depth")

@@ -15,7 +15,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.report.document import mathml
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, Setter, page
@@ -63,7 +63,7 @@ def theory(depth, inputs, activation, of_paper):
 def strings(depth, inputs, activation, of_paper):
     """Every LaTeX of a derivation by its arguments."""
     th = theory(depth, inputs, activation, of_paper)
-    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    quantities = FORMULAS if of_paper else [q for q in FORMULAS if q not in SATURATION]
     found = {
         (q, layers, short): th.latex(q, layers, short)
         for q in quantities
@@ -123,7 +123,7 @@ def test_numbered_results_fit_a_column_and_break_over_pages(
 ):
     """With a label for every number; the tall ones over pages of 300 pt."""
     th = theory(depth, inputs, activation, of_paper)
-    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    quantities = FORMULAS if of_paper else [q for q in FORMULAS if q not in SATURATION]
     found = {
         f"{q} {layers} {numbered}": th.latex(q, layers, width=column, numbered=numbered)
         for q in quantities
@@ -189,7 +189,7 @@ def test_everything_renders(depth, inputs, activation, of_paper, katex_failures)
     found = dict(strings(depth, inputs, activation, of_paper))
     th = theory(depth, inputs, activation, of_paper)
     if of_paper:
-        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*QUANTITIES, "symbols")}
+        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*FORMULAS, "symbols")}
     assert katex_failures(found) == {}
     for name in ("action", "hessian", "propagator"):
         assert mathml(found[f"{name} generic True"]).startswith("<math")
