@@ -49,7 +49,7 @@ class Population:
     """
 
     units: sp.Expr
-    fields: tuple[int, ...]
+    fields: tuple[Any, ...]
     observables: tuple[sp.Expr, ...]
     variables: tuple[sp.Symbol, ...]
     covariance: sp.ImmutableMatrix
@@ -154,7 +154,9 @@ def joined(names: Names, populations: Sequence[Population]) -> Action:
         kernels=tuple(names.of(f, l, *pair) for f, l, pair in fields),
         conjugates=tuple(names.of(rf"\tilde{{{f}}}", l, *pair) for f, l, pair in fields),
         relative_widths=tuple(widths[field] for field in fields),
-        populations=tuple(replace(p, fields=tuple(map(places.get, p.fields))) for p in populations),
+        populations=tuple(
+            replace(p, fields=tuple(places[field] for field in p.fields)) for p in populations
+        ),
     )
 
 
@@ -163,8 +165,9 @@ def stream(
     letter: str,
     observables: Mapping[Any, sp.Expr],
     carried: Callable[[int, int], sp.Expr],
-) -> tuple[Any, ...]:
-    """The N units that skip connections join, as arguments of a `Population`.
+    kind: type[Population] = Population,
+) -> Population:
+    """The N units that skip connections join, whose signals have a letter.
 
     Cov(x_α^(k), x_β^(l)) = Σ_m A_km A_lm C_αβ^(m), A_lm the product of what layers l carry on of
     the input α, ``carried(l, α)``.
@@ -182,7 +185,7 @@ def stream(
 
     variables = tuple(names.of(letter, *signal) for signal in signals)
     K = sp.ImmutableMatrix(len(signals), len(signals), covariance)
-    return sym.WIDTH, tuple(observables), tuple(observables.values()), variables, K
+    return kind(sym.WIDTH, tuple(observables), tuple(observables.values()), variables, K)
 
 
 def chain_action(
@@ -223,8 +226,7 @@ def chain_action(
 
     fields = [(layer, pair) for layer in range(depth + 2) for pair in sym.pairs(inputs)]
     observables = {("C", *field): observable(*field) for field in fields}
-    of_stream = stream(names, "h", observables, lambda l, _: coefficients(l).skip)
-    return joined(names, [Population(*of_stream)])
+    return joined(names, [stream(names, "h", observables, lambda l, _: coefficients(l).skip)])
 
 
 def family_action(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import sympy as sp
@@ -122,13 +122,17 @@ def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None
 
     x = [[names.of("x", l, s) for s in samples] for l in range(last + 1)]
     squares = {("X", l, (s, t)): h[s] * h[t] for l, h in enumerate(x) for s, t in pairs}
-    of_stream = stream(names, "x", squares, lambda l, s: coefficients[l].skip * scale(l, s))
+
+    def carried(l: int, s: int) -> sp.Expr:
+        return coefficients[l].skip * scale(l, s)
+
+    of_stream = stream(names, "x", squares, carried, WickPopulation)
     a, c, _ = coefficients[-1]
     ends = {("C", 0, pair): sym.INPUT_WIDTH * sym.data_kernel(pair, count) for pair in pairs}
     for pair in pairs:
         ends["C", last + 1, pair] = a * network.read(entry(last, *pair), parameters[-1]) + c
     populations = [
-        WickPopulation(*of_stream, dependent=int(network.centred)),
+        replace(of_stream, dependent=int(network.centred)),
         *map(branch, range(1, last + 1)),
         Population(sym.WIDTH, tuple(ends), tuple(ends.values()), (), sp.ImmutableMatrix()),
     ]

@@ -352,7 +352,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
                 f"branch_scale, got {self!r} with scales {dict(self.scales)}"
             )
 
-    def _require(self, network: DeepNetwork) -> None:
+    def _require(self, network: Any) -> None:
         """Raise if the derivation is not that of a network."""
         mine, other = self.family, type(single_network(network, GramNetwork))
         names = ("features", "layer", "readout")
@@ -442,7 +442,7 @@ def derive(
     """
     if (network is None) == (depth is None):
         raise TypeError(f"derive needs a network or a depth, got {network!r} and depth={depth!r}")
-    of = network if isinstance(network, DeepNetwork) else None
+    of: Any = network if isinstance(network, DeepNetwork) else None
     if of is not None:
         if activation is not None:
             raise TypeError(f"activation is that of the network, got {activation!r}")
