@@ -14,7 +14,6 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.gram import GramEntry
 from fieldtheory.theory import block_formulas
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.block_action import layer_parameters
 from fieldtheory.theory.block_formulas import OneLayer
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
@@ -55,7 +54,7 @@ def block_document(n: OneLayer) -> str:
         "network": page([network], n.column, "network"),
         "variances": page([variances], n.column, "weights"),
         "passed": page([[*norm, *phi]], n.column, "passed"),
-        "gamma": latex(one.names.coefficients(n.network, 1).skip),
+        "gamma": latex(one.names.coefficients(n.layers, 1).skip),
     }
     flags = {
         "centred": n.network.centred,
@@ -178,8 +177,8 @@ def _wide_radicands(forms: list[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
 
 def _block_network(n: OneLayer) -> tuple[list[Equation], ...]:
     """The equations of a layer, the law of its weights, what is passed on, and φ."""
-    parameters = layer_parameters(n.network, "l")
-    skip, phi = latex(n.names.coefficients(n.network, 1).skip), n.names.factors
+    parameters = n.layers.parameters("l")
+    skip, phi = latex(n.names.coefficients(n.layers, 1).skip), n.names.factors
     names = ["u", "v", *(f"u_{{{k}}}" for k in range(3, len(phi) + 1))]
     # Of those of a gate the signal stands below.
     letters = [("u", "W", "b"), *((v, f"W_{{{v}}}", f"b_{{{v}}}") for v in names[1:])]

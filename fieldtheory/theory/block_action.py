@@ -14,6 +14,7 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, Names, Population, joined, stream
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.layer_quantities import Bias, Weight
 
 
@@ -24,15 +25,15 @@ class BlockNames(Names):
     factors: tuple[Callable[[sp.Symbol], sp.Expr], ...] = ()
     short: bool = False
 
-    def coefficients(self, network: GramNetwork, layer: int) -> Coefficients:
+    def coefficients(self, layers: Layers, layer: int) -> Coefficients:
         """a_l, c_l and γ_l, those of the readout last."""
         label = self.layers[layer]
-        of = network.readout if layer == len(self.layers) - 1 else network.layer
-        a, c, skip = map(sp.sympify, of(layer_parameters(network, label)))
-        if self.short:
-            names = Weight(sp.Symbol(label)), Bias(sp.Symbol(label))
-            a, c = (x if x.is_number else name for x, name in zip((a, c), names, strict=True))
-        return Coefficients(a, c, skip)
+        of = layers.readout if layer == len(self.layers) - 1 else layers.hidden(label)
+        if not self.short:
+            return of
+        names = Weight(sp.Symbol(label)), Bias(sp.Symbol(label))
+        a, c = (x if x.is_number else name for x, name in zip(of[:2], names, strict=True))
+        return Coefficients(a, c, of.skip)
 
 
 class WickPopulation(Population):
@@ -84,8 +85,9 @@ def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None
         names = BlockNames(plain.layers, plain.samples, network.factors)
     last, count = len(names.layers) - 2, len(names.samples)
     samples, pairs = range(count), sym.pairs(count)
-    parameters = [layer_parameters(network, label) for label in names.layers]
-    coefficients = [names.coefficients(network, l) for l in range(last + 2)]
+    layers = Layers.of_network(network)
+    parameters = [layers.parameters(label) for label in names.layers]
+    coefficients = [names.coefficients(layers, l) for l in range(last + 2)]
 
     def entry(l: int, one: int, other: int) -> GramEntry:
         pair = sorted((one, other))
@@ -137,11 +139,3 @@ def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None
         Population(sym.WIDTH, tuple(ends), tuple(ends.values()), (), sp.ImmutableMatrix()),
     ]
     return joined(names, populations)
-
-
-def layer_parameters(network: GramNetwork, layer: str) -> dict[str, sp.Expr]:
-    """Symbols of the parameters of a layer, without an index where all layers have the same."""
-    own, one = (sym.parameters(type(network), index) for index in (layer, ""))
-    numbers = network.parameters
-    several = {x for x in network.layer_parameters if len(set(numbers[x].ravel().tolist())) > 1}
-    return {name: (own if name in several else one)[name] for name in numbers}

@@ -15,10 +15,11 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
-from fieldtheory.theory.block_action import BlockNames, block_action, layer_parameters
+from fieldtheory.theory.block_action import BlockNames, block_action
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
 from fieldtheory.theory.generic import k, l, m
 from fieldtheory.theory.quantities import G21_ROW, table, zero
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
 from fieldtheory.theory.typesetting.layout import Equation
@@ -68,6 +69,7 @@ class OneLayer:
         layers: tuple[str, ...] = ("l - 1", "l", "L + 1"),
     ) -> None:
         self.network, self.several, self.column = network, several, column
+        self.layers = Layers.of_network(network)
         self.names, self.action = _one_layer(network, several, layers)
         self.pair, self.other = ((0, 1), (2, 3)) if several else ((0, 0), (0, 0))
         # Of an entry αβ and one it depends on.
@@ -229,7 +231,7 @@ def _at_saddle(expr: sp.Expr) -> sp.Expr:
 
 def _kernels(n: OneLayer) -> list[Equation]:
     R = GramEntry(*(n.field("X", 1, p) for p in (n.pair, *((s, s) for s in n.pair))))
-    entry = n.network.stream(R, layer_parameters(n.network, "l"))
+    entry = n.network.stream(R, n.layers.parameters("l"))
     return [Equation(latex(n.field("K", 1)), entry, r"l \leq L")]
 
 
@@ -318,7 +320,7 @@ def _mean_shift(n: OneLayer) -> list[Equation]:
 def _definitions(n: OneLayer, text: str) -> list[Equation]:
     plain, rows = replace(n.names, short=False), []
     for place, layer in ((1, "l"), (2, "L + 1")):
-        for name, value in zip("ac", plain.coefficients(n.network, place), strict=False):
+        for name, value in zip("ac", plain.coefficients(n.layers, place), strict=False):
             rows.append(Equation(f"{name}_{{{layer}}}", value))
     rows = sorted((row for row in rows if row.left in text), key=lambda row: row.left[0])
     if r"\Sigma" in text:

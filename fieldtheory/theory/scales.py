@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.family import Coefficients, DeepNetwork, LayeredNetwork
 from fieldtheory.theory import notation as sym
 
 SYMBOL, PER_LAYER = "symbol", "per layer"
@@ -103,9 +103,9 @@ def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a family of networks; ``fixed`` parameters are expressions, not symbols."""
+    """The layers of a family of networks; ``fixed`` parameters are the same expression in all."""
 
-    family: type[LayeredNetwork]
+    family: Any
     fixed: tuple[tuple[str, sp.Expr], ...] = ()
 
     @classmethod
@@ -122,6 +122,14 @@ class Layers:
                 if scales[name] != tuple(parameters[name] for parameters in own)
             ),
         )
+
+    @classmethod
+    def of_network(cls, network: DeepNetwork) -> Layers:
+        """Those of a network; parameters that are the same in all layers have no index."""
+        kind, numbers = type(network), network.parameters
+        one = sym.parameters(kind, "")
+        same = [x for x in kind.layer_parameters if len(set(numbers[x].ravel().tolist())) == 1]
+        return cls(kind, tuple((name, one[name]) for name in same))
 
     def parameters(self, layer: int | str) -> dict[str, sp.Expr]:
         """The parameters of a layer by name."""
