@@ -13,6 +13,7 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.scales import Layers
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def family_action(
         ψ = φ,   a_l = ρ_l² σ²_w,   c_l = ρ_l² σ²_b;   a_{L+1} = σ²_w,out,   c_{L+1} = σ²_b,out.
 
     ``activation`` is φ, undetermined if left out; ``fixed`` are expressions for parameters by name
-    in place of their symbols, tuples of one for each of the L layers.
+    in place of their symbols, the same in all layers.
 
     F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term. Its remark that
     ν_l = N_l/N stands for layers of different widths N_l would need g_l = ν_l (a_l φ² + c_l), as
@@ -255,23 +256,11 @@ def family_action(
     >>> family_action(ResidualNetwork, 1, fixed={"bias_variance": 0}).observables[1]
     \\rho_{1}**2*\\sigma_{w}**2*phi(h^{(0)})**2
     """
+    layers = Layers(family, tuple((x, sp.sympify(value)) for x, value in (fixed or {}).items()))
     function = sym.phi if activation is None else activation
-    values = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
-    by_layer = {name: value for name, value in values.items() if isinstance(value, sp.Tuple)}
-
-    for name in values.keys() - sym.parameters(family, 1).keys():
-        raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {values[name]}")
-
-    def parameters(layer: int) -> dict[str, sp.Expr]:
-        own = {name: e[layer - 1] for name, e in by_layer.items() if 1 <= layer <= depth}
-        others = {name: e for name, e in values.items() if name not in by_layer}
-        return sym.parameters(family, layer) | others | own
-
-    def coefficients(layer: int) -> Coefficients:
-        of = family.readout if layer == depth + 1 else family.layer
-        return of(parameters(layer))
-
-    def features(h: sp.Symbol) -> tuple:
-        return family.features(function, h, parameters(0))
-
-    return chain_action(depth, inputs, features, coefficients)
+    return chain_action(
+        depth,
+        inputs,
+        lambda h: family.features(function, h, layers.parameters(0)),
+        lambda l: layers.readout if l == depth + 1 else layers.hidden(l),
+    )

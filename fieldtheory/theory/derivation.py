@@ -459,7 +459,8 @@ def derive(
         return Derivation(depth, inputs, function, action, type(of), network=of)
     family: Any = ResidualNetwork if of is None else type(checked_network(of))
     scales = chosen_scales(family, depth, of, arguments)
-    action = family_action(family, depth, inputs, function, scales)
+    fixed = dict(Layers.of_scales(family, scales).fixed)
+    action = family_action(family, depth, inputs, function, fixed)
     return Derivation(depth, inputs, function, action, family, scales)
 
 

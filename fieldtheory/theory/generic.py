@@ -19,6 +19,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.tangent_kernel import layer_tangent, sum_of_features
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -43,13 +44,10 @@ l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 def _window(family: type[LayeredNetwork]) -> tuple[Action, Hessian]:
     """Two layers and a readout, in which every entry between layers occurs once."""
 
-    def features(h: sp.Symbol) -> tuple:
-        return family.features(sym.phi, h, sym.parameters(family, 0))
-
     def coefficients(layer: int) -> Coefficients:
         return Coefficients(Weight(layer), Bias(layer), SkipScale(layer))
 
-    action = chain_action(2, 1, features, coefficients)
+    action = chain_action(2, 1, Layers(family).features, coefficients)
     return action, hessian(action)
 
 
@@ -185,12 +183,8 @@ def slope_square(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.E
 @lru_cache
 def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
     """Tangent kernel carried on by a layer, from its weights √(a/N) w_ij and √c b_i."""
-
-    def features(h: Any) -> tuple[Any, ...]:
-        return family.features(sym.phi, h, sym.parameters(family, 0))
-
     branch = sum_of_features(Weight(1), Bias(1))
-    return layer_tangent(branch, features, SkipScale(1)).growth
+    return layer_tangent(branch, Layers(family).features, SkipScale(1)).growth
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:
