@@ -217,17 +217,18 @@ def chain_action(
     """
     h, names = sym.signal(0), Names.numbers(depth, inputs)
     psi = list(map(sp.sympify, features(h)))
+    layers = {l: coefficients(l) for l in range(1, depth + 2)}
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
             return sym.INPUT_WIDTH * sym.data_kernel(pair, inputs)
         one, other = ({h: names.of("h", layer - 1, sample)} for sample in pair)
-        weight, bias, _ = coefficients(layer)
+        weight, bias, _ = layers[layer]
         return sp.Add(*[weight * f.xreplace(one) * f.xreplace(other) for f in psi], bias)
 
     fields = [(layer, pair) for layer in range(depth + 2) for pair in sym.pairs(inputs)]
     observables = {("C", *field): observable(*field) for field in fields}
-    return joined(names, [stream(names, "h", observables, lambda l, _: coefficients(l).skip)])
+    return joined(names, [stream(names, "h", observables, lambda l, _: layers[l].skip)])
 
 
 def family_action(
