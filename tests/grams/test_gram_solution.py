@@ -436,6 +436,8 @@ ONLY = [
     lambda net: ft.derive(net).document(notation="F25"),
     lambda net: ft.derive(net).latex("action", layers="explicit"),
     lambda net: ft.derive(net).latex("tangent_kernel"),
+    lambda net: ft.derive(net).diagrams(),
+    lambda net: ft.derive(net).correction(),
     lambda net: ft.simulate(net, 1.0, samples=20, variance_reduction="control_variate"),
     lambda net: ft.tangent_kernels(net, 1.0, parametrization="standard"),
     lambda net: ft.optimal_scaling(net, PAIR, "saturation"),
@@ -463,7 +465,7 @@ def test_what_blocks_do_not_have_is_said_in_one_way(call):
 
 def test_fields_and_methods_that_blocks_do_not_have():
     s = ft.solve(ft.BlockNetwork(depth=2), 1.0)
-    for result, name in ((s, "log_kernels"), (s, "variance_2"), (ft.derive(s.network), "diagrams")):
+    for result, name in ((s, "log_kernels"), (s, "variance_2")):
         with pytest.raises(AttributeError, match=f"{name} is of residual networks only, because"):
             getattr(result, name)
     with pytest.raises(AttributeError, match="'GramSolution' object has no attribute 'kernel'"):

@@ -285,6 +285,11 @@ class TestDerive:
             ({"network": NET, "depth": 3}, TypeError, "derive needs a network or a depth"),
             ({"network": NET, "activation": "erf"}, TypeError, "activation is that of the network"),
             ({"network": "erf"}, TypeError, "depth must be an integer"),
+            (
+                {"network": ft.BlockNetwork(depth=1), "skip_scale": 0.5},
+                TypeError,
+                "skip_scale is that of the network, got 0.5",
+            ),
             ({"depth": 0}, ValueError, "depth must be an integer >= 1"),
         ],
     )

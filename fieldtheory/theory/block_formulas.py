@@ -1,4 +1,4 @@
-"""The formulas of Gram chains for symbolic layers, from the action of one layer."""
+"""The formulas of blocks for symbolic layers, from the action of one layer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from fieldtheory.networks.activations import h
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action
+from fieldtheory.theory.block_action import BlockNames, block_action
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
-from fieldtheory.theory.formulas import transposed, zero
 from fieldtheory.theory.generic import k, l, m
-from fieldtheory.theory.gram_action import GramNames, gram_action, layer_parameters
+from fieldtheory.theory.quantities import G21_ROW, table, zero
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
 from fieldtheory.theory.typesetting.layout import Equation
@@ -55,15 +56,7 @@ class SampleSkip(LayerQuantity, template="A_{{{0}, {1}; {2}}}", rank=SKIP):
 class OneLayer:
     """The action of one layer of a network between others, of one input or of α, β, γ, δ.
 
-    Parameters
-    ----------
-    network : GramNetwork
-    several : bool
-        Whether there are several inputs.
-    column : float
-        The width of a column, in points.
-    layers : tuple of str
-        Names of the layer before, the layer, and the readout.
+    ``layers`` are the names of the layer before, the layer, and the readout.
     """
 
     fields = "CX"
@@ -76,6 +69,7 @@ class OneLayer:
         layers: tuple[str, ...] = ("l - 1", "l", "L + 1"),
     ) -> None:
         self.network, self.several, self.column = network, several, column
+        self.layers = Layers.of_network(network)
         self.names, self.action = _one_layer(network, several, layers)
         self.pair, self.other = ((0, 1), (2, 3)) if several else ((0, 0), (0, 0))
         # Of an entry αβ and one it depends on.
@@ -90,6 +84,10 @@ class OneLayer:
     def ends(self) -> tuple[OneLayer, OneLayer]:
         """The first layer and the last."""
         return self.at("0", "1", "2"), self.at("L - 1", "L", "L + 1")
+
+    def meanings(self, document: str = "") -> dict[str, str]:
+        """What symbols mean that results do not define, or all in a document."""
+        return sym.block_meanings(list(self.network.parameters), self.several, document)
 
     def field(self, letter: str, layer: int, pair: Pair | None = None) -> sp.Symbol:
         """C, X or a conjugate of a pair of inputs, α and β if left out."""
@@ -153,12 +151,13 @@ class OneLayer:
 @lru_cache(maxsize=32)
 def _one_layer(
     network: GramNetwork, several: bool, layers: tuple[str, ...]
-) -> tuple[GramNames, Action]:
+) -> tuple[BlockNames, Action]:
     samples = (r"\alpha", r"\beta", r"\gamma", r"\delta") if several else ("",)
     letters = (sp.Function(f"phi_{i + 1}") if i else sym.phi for i in range(len(network.factors)))
     pairs = zip(network.factors, letters, strict=True)
-    names = GramNames(layers, samples, tuple(f if f.expression == h else x for f, x in pairs), True)
-    return names, gram_action(network, names=names)
+    factors = tuple(f if f.expression == h else letter for f, letter in pairs)
+    names = BlockNames(layers, samples, factors, short=True)
+    return names, block_action(network, names=names)
 
 
 def tidy(expr: sp.Expr) -> sp.Expr:
@@ -232,7 +231,7 @@ def _at_saddle(expr: sp.Expr) -> sp.Expr:
 
 def _kernels(n: OneLayer) -> list[Equation]:
     R = GramEntry(*(n.field("X", 1, p) for p in (n.pair, *((s, s) for s in n.pair))))
-    entry = n.network.stream(R, layer_parameters(n.network, "l"))
+    entry = n.network.stream(R, n.layers.parameters("l"))
     return [Equation(latex(n.field("K", 1)), entry, r"l \leq L")]
 
 
@@ -321,7 +320,7 @@ def _mean_shift(n: OneLayer) -> list[Equation]:
 def _definitions(n: OneLayer, text: str) -> list[Equation]:
     plain, rows = replace(n.names, short=False), []
     for place, layer in ((1, "l"), (2, "L + 1")):
-        for name, value in zip("ac", plain.coefficients(n.network, place), strict=False):
+        for name, value in zip("ac", plain.coefficients(n.layers, place), strict=False):
             rows.append(Equation(f"{name}_{{{layer}}}", value))
     rows = sorted((row for row in rows if row.left in text), key=lambda row: row.left[0])
     if r"\Sigma" in text:
@@ -358,31 +357,25 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
     return rows + [equation for mark, equation in others.items() if mark in text]
 
 
-def _of(name: str, formula: str, *others: Callable[[OneLayer], list[Equation]]) -> Any:
-    """A block by others, and the equations of these."""
-    block = Equation(f"{name[0]}_{{{name[1:]}}}", formula)
-    return lambda n: [block, *(equation for rows in others for equation in rows(n))]
+def _as_product(n: OneLayer) -> list[Equation]:
+    return [Equation("G_{11}", "G_{12} S_{22} G_{21}"), *_source(n)]
 
 
-_G12 = _of("G12", "- S_{21}^{-1}", _mixed)
-_G11 = _of("G11", "G_{12} S_{22} G_{21}", _source)
-_S12 = transposed("S12", _mixed)
-_FORMULAS: dict[str, Callable[[OneLayer], list[Equation]]] = {
-    "action": _action,
-    "saddle_point": _saddle_point,
-    "kernels": _kernels,
-    "S11": zero("S11"),
-    "S12": _S12,
-    "S21": _mixed,
-    "S22": _source,
-    "G11": _G11,
-    "G12": _G12,
-    "G21": transposed("G21", _G12),
-    "G22": zero("G22"),
-    "hessian": lambda n: [*zero("S11")(n), *_S12(n), *_source(n)],
-    "propagator": lambda n: [*_G12(n), *transposed("G21")(n), *_G11(n), *zero("G22")(n)],
-    "response": _response,
-    "fluctuations": _fluctuations,
-    "mean_shift": _mean_shift,
-}
-TABLE = {name: partial(_tidied, rows) for name, rows in _FORMULAS.items()}
+def _as_inverse(n: OneLayer) -> list[Equation]:
+    return [Equation("G_{12}", "- S_{21}^{-1}"), *_mixed(n)]
+
+
+_TABLE = table(
+    action=_action,
+    saddle_point=_saddle_point,
+    kernels=_kernels,
+    propagator=lambda n: [*_as_inverse(n), G21_ROW, *_as_product(n), *zero("G22")(n)],
+    S21=_mixed,
+    S22=_source,
+    G11=_as_product,
+    G12=_as_inverse,
+    response=_response,
+    fluctuations=_fluctuations,
+    mean_shift=_mean_shift,
+)
+FORMULAS = {name: partial(_tidied, rows) for name, rows in _TABLE.items()}

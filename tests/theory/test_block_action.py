@@ -14,10 +14,10 @@ import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.block_action import block_action
+from fieldtheory.theory.block_formulas import FORMULAS, HiddenAverage, OneLayer, SampleSkip
 from fieldtheory.theory.diagrams.loop_expansion import Correction
 from fieldtheory.theory.evaluation import block_function
-from fieldtheory.theory.gram_action import gram_action
-from fieldtheory.theory.gram_formulas import TABLE, HiddenAverage, OneLayer, SampleSkip
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.typesetting.latex import latex
@@ -214,7 +214,7 @@ def test_what_is_printed_follows_from_the_propagator(of):
 def test_the_printed_action_has_the_printed_derivatives(norm):
     """At L = 1, where the stream has two layers, and at its saddle point."""
     n = OneLayer(network("tanh", norm), False)
-    (action,), S21 = TABLE["action"](n), {e.left: e.right for e in TABLE["S21"](n)}
+    (action,), S21 = FORMULAS["action"](n), {e.left: e.right for e in FORMULAS["S21"](n)}
     branch, (start, out) = n.action.populations[1], n.ends
     S = action.right.subs(sym.DEPTH, 1).doit()
     units = {
@@ -240,7 +240,7 @@ def test_the_printed_action_has_the_printed_derivatives(norm):
 
 
 def test_units_without_their_mean_are_one_fewer_in_the_expression():
-    of = {norm: gram_action(network("tanh", norm, depth=1)) for norm in ("rms", "layer")}
+    of = {norm: block_action(network("tanh", norm, depth=1)) for norm in ("rms", "layer")}
     difference = sp.expand(of["rms"].expression - of["layer"].expression)
     assert isinstance(difference, sp.log) and "x^{(0)}" in str(difference)
     assert of["rms"].derivative((3,)) == of["layer"].derivative((3,))
@@ -278,7 +278,7 @@ def test_saddle_point_in_latex():
 
 
 # Blocks stand in the Hessian and the propagator.
-SHOWN = [q for q in TABLE if q not in ("S12", "S21", "S22", "G12", "G21", "G11")]
+SHOWN = [q for q in FORMULAS if q not in ("S12", "S21", "S22", "G12", "G21", "G11")]
 
 
 @cache
@@ -325,7 +325,8 @@ def test_every_symbol_of_a_result_is_defined(of, inputs):
     th = theory(*of, inputs=inputs)
     listed = re.sub(r"\\text\{.*?\}", "", th.latex("symbols"))
     # Indices of variances are w and b.
-    assert {q: found for q in TABLE if (found := undefined(th.latex(q), listed) - {"w", "b"})} == {}
+    found = {q: undefined(th.latex(q), listed) - {"w", "b"} for q in FORMULAS}
+    assert not any(found.values()), found
 
 
 def renamed(expr, **layers):
@@ -341,7 +342,7 @@ def renamed(expr, **layers):
 @pytest.mark.parametrize("inputs", [1, 2])
 def test_the_printed_covariance_of_the_stream_is_that_of_the_action(position, inputs):
     net = network("tanh", "rms", position)
-    K = gram_action(net, names=replace(OneLayer(net, inputs > 1).names, layers=tuple("0123")))
+    K = block_action(net, names=replace(OneLayer(net, inputs > 1).names, layers=tuple("0123")))
     K = K.populations[0].covariance
     rows = OneLayer(net, inputs > 1).definitions([Equation("", r"\Sigma")])
     (covariance,) = (row.right for row in rows if r"\Sigma" in row.left)
@@ -408,14 +409,14 @@ REFUSED = [
 def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-    with pytest.raises(TypeError, match="network must be a GramNetwork, got ResidualNetwork"):
+    with pytest.raises(TypeError, match="network must be a BlockNetwork, got a ResidualNetwork"):
         theory("tanh").lambdify("S21")(ft.ResidualNetwork(depth=2), 0.5)
 
 
 @pytest.mark.slow
 def test_it_says_what_it_is_and_agrees_with_solve():
     th = theory("erf", "rms", "pre", True)
-    assert str(th) == "GramDerivation(BlockNetwork, depth 2, one input, φ erf)"
+    assert str(th) == "Derivation(BlockNetwork, depth 2, one input, φ erf)"
     assert th._repr_latex_().startswith("$$\\begin{aligned}")
     assert th.hessian._repr_latex_() == f"$${th.latex('hessian')}$$"
     own = places(th.network_action, "C")
