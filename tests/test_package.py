@@ -34,7 +34,7 @@ ROOMS = (
     "montecarlo",
     "diffusions",
     "grams",
-    "blocks",
+    "measured_blocks",
     "inference",
     "sklearn",
     "sweeps",
@@ -191,9 +191,9 @@ def test_no_module_shares_its_name_with_a_public_function():
 
 def test_no_two_modules_share_a_name():
     names = [name.rsplit(".")[-1] for name in graph()]
-    # A paper has its claims in literature and its figures in figures; blocks are a room, and the
-    # figures blocks.* of the shell; audits are a room and what is drawn of them.
-    shared = {"f23", "blocks", "audits"}
+    # A paper has its claims in literature and its figures in figures; audits are a room and
+    # what is drawn of them.
+    shared = {"f23", "audits"}
     assert {name for name in names if names.count(name) > 1} <= shared
 
 
