@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory.data import normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, in_turn, picture
+from fieldtheory.figures.parts import Numbers, curves_of, in_turn, picture
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
@@ -68,8 +68,8 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
     measured = np.reshape(results[len(wide) :], (len(widths), -1, 2))
     c, curves = np.array(scales), []
     for L, chi, shift, deviation in zip(depths, before, learned, error, strict=True):
-        curves.append(Curve("a", f"L = {L}, before", c, chi))
-        curves.append(Curve("a", f"L = {L}, after", c, chi * (1 + shift / _WIDTH)))
+        names = f"L = {L}, before", f"L = {L}, after"
+        curves += curves_of("a", names, c, [chi, chi * (1 + shift / _WIDTH)])
         curves.append(Curve("b", f"L = {L}", c, shift, deviation))
     for N, points in zip(widths, measured, strict=True):
         curves.append(Curve("b", f"N = {N}", np.array(trained), *points.T))

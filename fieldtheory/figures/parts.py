@@ -77,6 +77,27 @@ def integers(name: str, values: Iterable[int], least: int = 1) -> np.ndarray:
     return np.array([validation.integer(name, value, least) for value in values], dtype=int)
 
 
+def curves_of(
+    panel: str, labels: Iterable[str], x: Any, rows: Any, errors: Any = None
+) -> list[Curve]:
+    """A curve of each row of y (n, S), over one x (S,) or as many, with standard errors or without.
+
+    Examples
+    --------
+    >>> curves = curves_of("a", ["L = 2", "L = 3"], np.arange(2), np.eye(2))
+    >>> [(curve.label, curve.y.tolist()) for curve in curves]
+    [('L = 2', [1.0, 0.0]), ('L = 3', [0.0, 1.0])]
+    """
+    errors = [None] * len(rows) if errors is None else errors
+    lines = zip(labels, np.broadcast_to(x, np.shape(rows)), rows, errors, strict=True)
+    return [Curve(panel, *line) for line in lines]
+
+
+def draw_points(ax: Any, curve: Curve, bars: float = 1.0, **look: Any) -> None:
+    """Points of simulations, with bars of so many standard errors."""
+    ax.errorbar(curve.x, curve.y, bars * np.asarray(curve.error), **{"fmt": "o"} | look)
+
+
 def typeset(label: str, scale: str = r"\rho") -> str:
     r"""The label of a curve in LaTeX.
 
