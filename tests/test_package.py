@@ -51,6 +51,7 @@ HEAVY = {
     "matplotlib",
     *("scipy.optimize", "scipy.sparse", "scipy.fft"),
     "sklearn",
+    "pandas",
     "typer",
     "rich",
     "joblib",
