@@ -209,7 +209,7 @@ def fig5(
     among them; at fixed σ_b²/σ_w² they collapse exactly.
     """
     rho = np.linspace(0, 0.75, validation.integer("points", points, 2))
-    weights = validation.finite_array("weight_variances", weight_variances)
+    weights = np.array([validation.positive("weight_variances", v) for v in weight_variances])
     biases = validation.finite_array("bias_variances", bias_variances)
     net = ResidualNetwork(depth=depth)
     strong = net.replace(weight_variance=1.75)

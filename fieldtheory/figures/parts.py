@@ -77,10 +77,8 @@ def integers(name: str, values: Iterable[int], least: int = 1) -> np.ndarray:
     return np.array([validation.integer(name, value, least) for value in values], dtype=int)
 
 
-def curves_of(
-    panel: str, labels: Iterable[str], x: Any, rows: Any, errors: Any = None
-) -> list[Curve]:
-    """A curve of each row of y (n, S), over one x (S,) or as many, with standard errors or without.
+def curves_of(panel: str, labels: Iterable[str], x: Any, rows: Any) -> list[Curve]:
+    """A curve of each row of y (n, S), over one x (S,) or as many.
 
     Examples
     --------
@@ -88,8 +86,7 @@ def curves_of(
     >>> [(curve.label, curve.y.tolist()) for curve in curves]
     [('L = 2', [1.0, 0.0]), ('L = 3', [0.0, 1.0])]
     """
-    errors = [None] * len(rows) if errors is None else errors
-    lines = zip(labels, np.broadcast_to(x, np.shape(rows)), rows, errors, strict=True)
+    lines = zip(labels, np.broadcast_to(x, np.shape(rows)), rows, strict=True)
     return [Curve(panel, *line) for line in lines]
 
 
