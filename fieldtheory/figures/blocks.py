@@ -10,16 +10,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import (
-    Numbers,
-    count_layers,
-    curves_of,
-    draw_points,
-    in_turn,
-    integers,
-    picture,
-    typeset,
-)
+from fieldtheory.figures.parts import Numbers, count_layers, in_turn, integers, picture, typeset
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.numerics.solution import solve
@@ -122,11 +113,11 @@ def depths(depths: Sequence[int] = (12, 24, 48, 100, 200, 400), progress: bool =
 
 def _curves(values: dict[str, np.ndarray], depths: np.ndarray | None = None) -> list[Curve]:
     """Curves over the depths or the layers, of which the last is L."""
-    curves = list[Curve]()
+    curves = []
     for panel, rows in zip("abcd", values.values(), strict=True):
         x = np.arange(rows.shape[-1]) + (panel in "cd") if depths is None else depths
-        labels = [f"{norm}, rho = {scale}" for norm, scale in product(_NORMS, SCALES)]
-        curves += curves_of(panel, labels, x, rows.reshape(len(labels), -1))
+        for (i, norm), (j, scale) in product(enumerate(_NORMS), enumerate(SCALES)):
+            curves.append(Curve(panel, f"{norm}, rho = {scale}", x, rows[i, j]))
     return curves
 
 
@@ -253,11 +244,11 @@ def draw_width(axes: Any, numbers: Numbers) -> None:
         for curve in curves:
             norm, scale, kind = curve.label.split(", ")
             if kind == "simulation":
-                draw_points(ax, curve, color="black", markersize=2, linewidth=0.8)
+                look: Any = {"fmt": "o", "color": "black", "markersize": 2, "linewidth": 0.8}
+                ax.errorbar(curve.x, curve.y, curve.error, **look)
                 continue
             colour = _COLOURS[scale.removeprefix("rho = ")]
-            opacity = _WIDTHS[int(kind.split()[-1])]
-            look: Any = {"color": colour, "alpha": opacity, "linewidth": 0}
+            look = {"color": colour, "alpha": _WIDTHS[int(kind.split()[-1])], "linewidth": 0}
             sides = (curve.y + sign * np.asarray(curve.error) for sign in (-1, 1))
             band = f"{norm}, {typeset(scale)}, {typeset(kind)}"
             ax.fill_between(curve.x, *sides, label=band, **look)

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.figures.parts import (
-    Numbers,
-    count_layers,
-    draw_points,
-    picture,
-)
+from fieldtheory.figures.parts import Numbers, count_layers, picture
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve, over_layers
@@ -94,18 +89,17 @@ def fig2(
 @picture((3.1, 3.1), 2.6)
 def draw_fig2(axes: Any, numbers: Numbers) -> None:
     """F25 Fig. 2 as a matplotlib Figure: (a) C^(l) with error bars, (b) η^(l)."""
-    point, last = numbers.fixed_point, numbers.listed[0].x[-1]
+    point, layers = numbers.fixed_point, numbers.listed[0].x
     axes[0].axhline(point, color=GRAY, linestyle="--", linewidth=0.8, zorder=0)
     text = f"fixed point of the FFNet, {point:.3f}"
-    axes[0].text(last, 0.93 * point, text, ha="right", va="top", fontsize=7, color=GRAY)
-    (_, *kernels), response = numbers.panels().values()
-    for ax, curves in zip(axes, (kernels, response), strict=True):
-        for curve, colour in zip(curves, (BLUE, BLUE, GREEN, GREEN), strict=True):
-            if curve.error is None:
-                ax.plot(curve.x, curve.y, color=colour, label=curve.label.split(",")[0])
-            else:
-                bars = 1.0 if ax is axes[0] else 0.0
-                draw_points(ax, curve, bars, color=colour, markersize=2.5, elinewidth=0.8)
+    axes[0].text(layers[-1], 0.93 * point, text, ha="right", va="top", fontsize=7, color=GRAY)
+    points: Any = {"fmt": "o", "markersize": 2.5, "elinewidth": 0.8}
+    for ax, kind in zip(axes, ("kernels", "response"), strict=True):
+        for i, (label, colour) in enumerate(zip(_FAMILIES, (BLUE, GREEN), strict=True)):
+            ax.plot(layers, numbers.values[kind][i], color=colour, label=label)
+            bars = numbers.simulated_kernels_error[i] if kind == "kernels" else None
+            simulated = numbers.values[f"simulated_{kind}"][i]
+            ax.errorbar(layers, simulated, bars, color=colour, **points)
     count_layers(axes[0], ylabel="residual kernel $C^{(l)}$", ylim=(0, None))
     count_layers(axes[1], ylabel=r"response $\eta^{(l)}$", ylim=(0, None))
     axes[1].legend(loc="upper right")
@@ -132,12 +126,14 @@ def fig8(
     options = {"samples": samples, "seed": seed, "jobs": jobs, "progress": progress}
     _, rows = _responses([ResidualNetwork], depth, inputs, options)
     values = {name: row[0] for name, row in rows.items()}
-    lines = np.arange(depth + 1), *values.values()
+    theory, *simulated = values.values()
+    layers, curves = np.arange(depth + 1), []
     # The logarithmic axis of (b) begins at layer 1.
-    curves = []
     for panel, first in (("a", 0), ("b", 1)):
-        x, theory, *simulated = (line[first:] for line in lines)
-        curves += [Curve(panel, "theory", x, theory), Curve(panel, "simulation", x, *simulated)]
+        curves.append(Curve(panel, "theory", layers[first:], theory[first:]))
+        curves.append(
+            Curve(panel, "simulation", layers[first:], *(row[first:] for row in simulated))
+        )
     return Numbers(curves, _INPUTS, values)
 
 

@@ -90,11 +90,6 @@ def curves_of(panel: str, labels: Iterable[str], x: Any, rows: Any) -> list[Curv
     return [Curve(panel, *line) for line in lines]
 
 
-def draw_points(ax: Any, curve: Curve, bars: float = 1.0, **look: Any) -> None:
-    """Points of simulations, with bars of so many standard errors."""
-    ax.errorbar(curve.x, curve.y, bars * np.asarray(curve.error), **{"fmt": "o"} | look)
-
-
 def typeset(label: str, scale: str = r"\rho") -> str:
     r"""The label of a curve in LaTeX.
 

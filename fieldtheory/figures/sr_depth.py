@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, curves_of, draw_points, in_turn, integers, picture
+from fieldtheory.figures.parts import Numbers, curves_of, in_turn, integers, picture
 from fieldtheory.inference import spectrum
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
@@ -236,7 +236,7 @@ def draw_width(axes: Any, numbers: Numbers) -> None:
         schedule = curve.label.split(", ")[0]
         colour = dict(zip(SCHEDULES, COLOURS, strict=True))[schedule]
         if curve.error is not None:
-            draw_points(ax, curve, 2, color=colour, markersize=3)
+            ax.errorbar(curve.x, curve.y, 2 * curve.error, fmt="o", color=colour, markersize=3)
         else:
             ax.loglog(curve.x, curve.y, color=colour, label=schedule)
     ax.set_xticks(numbers.depths, [f"{depth}" for depth in numbers.depths])

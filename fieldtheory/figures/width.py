@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import (
-    Numbers,
-    curves_of,
-    draw_points,
-    in_turn,
-    integers,
-    picture,
-)
+from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
@@ -85,9 +78,12 @@ def orders(
     x, curves = np.array([0.0, 1 / N.min()]), []
     for panel, (i, k) in zip("abcd", np.ndindex(2, 2), strict=True):
         name, (first, second) = networks[i].activation.name, coefficients[i, k]
-        orders_drawn = [np.full(2, first), first + second * x]
-        curves += curves_of(panel, (f"{name}, order 1/N", f"{name}, order 1/N^2"), x, orders_drawn)
-        curves.append(Curve(panel, f"{name}, simulation", 1 / N, simulated[i, k], error[i, k]))
+        points = 1 / N, simulated[i, k], error[i, k]
+        curves += [
+            Curve(panel, f"{name}, order 1/N", x, np.full(2, first)),
+            Curve(panel, f"{name}, order 1/N^2", x, first + second * x),
+            Curve(panel, f"{name}, simulation", *points),
+        ]
     scales = ", ".join(rf"$\rho = {scale:g}$ for {name}" for name, scale in _SCALES.items())
     chosen = (
         rf"output kernel, $L = {_NETWORK.depth}$, $K^{{(0)}} = {_K0:g}$, $\gamma = 0.7$, {scales}; "
@@ -106,7 +102,8 @@ def draw_orders(axes: Any, numbers: Numbers) -> None:
     for ax, quantity, (panel, (first, second, points)), name in content:
         ax.plot(first.x, first.y, "--", color=ORANGE, label="order $1/N$")
         ax.plot(second.x, second.y, color=BLUE, label="order $1/N^2$")
-        draw_points(ax, points, 2, color="black", markersize=3, linewidth=1, label="simulation")
+        look: Any = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
+        ax.errorbar(points.x, points.y, 2 * np.asarray(points.error), label="simulation", **look)
         ax.set_title(f"({panel})  {name}", loc="left", fontsize=9.5)
         ax.set(xlabel=r"$1/N$", ylabel=quantity)
     axes[3].legend(loc="upper left")
