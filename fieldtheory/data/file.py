@@ -192,15 +192,16 @@ def _read_csv(
     options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "low_memory": False}
     options |= {"skiprows": above + 1 if header else 0, "na_filter": False}
     try:
-        table = pandas.read_csv(path, header=None, dtype={column: str}, **options)
+        kinds = None if column is None else {column: str}
+        table = pandas.read_csv(path, header=None, dtype=kinds, **options)
     except pandas.errors.EmptyDataError:
         return np.empty((0, len(kept) or 1)), None, (), ""
     if len(table.columns) != len(names):
         raise ValueError(f"rows of {len(table.columns)} columns below a header of {len(names)}")
     samples = np.empty((len(table), len(kept)))
     for i, place in enumerate(kept):
-        cells = table[place].tolist()
-        if table[place].dtype.kind not in "iuf":
+        cells = table[place]
+        if cells.dtype.kind not in "iuf":
             # Decimal commas and other signs, which pandas leaves as text.
             cells, text = [_number(str(cell), separator) for cell in cells], cells
             if None in cells:
