@@ -7,8 +7,6 @@ from fieldtheory.audits.auditing import Audit, audit
 from fieldtheory.audits.recognition import from_torch
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError
-from fieldtheory.blocks.measurement import BlockMeasurement
-from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
@@ -22,6 +20,8 @@ from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.inference.tilting import TiltedPosterior, tilted_posterior
 from fieldtheory.limits import DepthLimit, depth_limit
+from fieldtheory.measured_blocks.measurement import BlockMeasurement
+from fieldtheory.measured_blocks.measuring import measure_block
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble

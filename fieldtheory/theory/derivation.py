@@ -462,5 +462,3 @@ def derive(
     fixed = dict(Layers.of_scales(family, scales).fixed)
     action = family_action(family, depth, inputs, function, fixed)
     return Derivation(depth, inputs, function, action, family, scales)
-
-

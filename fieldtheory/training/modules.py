@@ -100,11 +100,6 @@ class Affine(torch.nn.Module):
         self.weight = torch.nn.Parameter(scales[0] * normals(units, fan_in))
         self.bias = torch.nn.Parameter(scales[1] * normals(units)) if variances[1] else None
 
-    def reset_parameters(self) -> None:
-        """Draw W and b anew with torch's own random numbers."""
-        for parameter, variance in self.priors():
-            torch.nn.init.normal_(parameter, std=variance**0.5)
-
     def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
         """W and b, each with the variance of its entries."""
         parameters = (self.weight, self.bias)[: 1 + (self.bias is not None)]

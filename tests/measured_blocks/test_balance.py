@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fieldtheory.blocks.estimates import add_skip, critical_branch, critical_skip
+from fieldtheory.measured_blocks.estimates import critical_branch
 
 RATIOS = [(1.0, 0.0), (2.5, 0.0), (0.3, 0.4), (0.3, -0.4), (4.0, -1.9), (1e-12, 0.3), (1e12, -1e5)]
 SKIPS = [0.0, 1e-9, 0.6, 0.99, 1 - 1e-12]
@@ -16,7 +16,8 @@ def test_branch_is_the_positive_root(skip, square, overlap):
     roots = np.roots([square, 2 * skip * overlap, skip**2 - 1])
     (positive,) = roots[roots > 0]
     np.testing.assert_allclose(found, positive, rtol=1e-4 if skip > 0.999 else 1e-9)
-    np.testing.assert_allclose(add_skip(skip, found, square, overlap), 1.0, rtol=1e-9)
+    factor = skip**2 + 2 * skip * found * overlap + found**2 * square
+    np.testing.assert_allclose(factor, 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -38,20 +39,3 @@ def test_branch_where_the_skip_alone_does_not_decay(skip, square, overlap, expec
 def test_branch_goes_through_one_without_a_jump():
     skips = 1 + np.array([-1e-6, 0.0, 1e-6])
     np.testing.assert_allclose(critical_branch(skips, 0.5, -0.3), 1.2, rtol=1e-5)
-
-
-@pytest.mark.parametrize(("square", "overlap"), RATIOS)
-@pytest.mark.parametrize("skip", SKIPS)
-def test_skip_of_the_branch_is_the_skip(skip, square, overlap):
-    """The larger γ, unless it was the smaller that was given."""
-    branch = critical_branch(skip, square, overlap)
-    found = critical_skip(branch, square, overlap)
-    other = -2 * branch * overlap - skip
-    np.testing.assert_allclose(found, max(skip, other), rtol=1e-6, atol=1e-4)
-
-
-def test_no_skip_for_too_strong_a_branch():
-    found = critical_skip(np.array([0.0, 0.5, 0.6]), 4.0, 0.0)
-    np.testing.assert_allclose(found, [1.0, 0.0, np.nan])
-    # A branch that opposes the signal leaves room for a skip beside it.
-    np.testing.assert_allclose(critical_skip(0.6, 4.0, -1.5), 0.9 + 0.37**0.5)

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.blocks.applied import Apply, Draw, drawing, listed, name_of, random_looking
-from fieldtheory.blocks.measurement import BlockMeasurement
+from fieldtheory.measured_blocks.estimates import critical_fields
+from fieldtheory.measured_blocks.measurement import BlockMeasurement
 from fieldtheory.montecarlo.sampling.plan import BATCHES, enough_samples
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 
+Apply = Callable[[np.ndarray], np.ndarray]
+
 # Steps of the differences, relative to the signal: kinks count for so much, rounding for 1e-12.
 _STEP = 1e-4
+_FORM = (
+    "block must be a callable block(width, rng) that draws a block and returns it as a function of "
+    "z or a torch module"
+)
 # Samples on whose signals jumps are sought.
 _SEARCHED = 5
 
 
 @named_arguments
 def measure_block(
-    block: Any,
+    block: Callable[[int, np.random.Generator], Any],
     width: int,
     samples: int = 1000,
     *,
     K0: Any = 1.0,
     skip_scale: float = 0.5**0.5,
-    reset: Any = None,
     seed: int = 0,
     progress: bool = False,
 ) -> BlockMeasurement:
@@ -46,17 +51,13 @@ def measure_block(
 
     Parameters
     ----------
-    block : callable or torch.nn.Module
+    block : callable
         ``block(width, rng)`` draws a new block at random, from a `numpy.random.Generator`, and
         returns it as a function of z (P, width), or as a torch module. The function returns R(z) in
         the shape of z; its random numbers are those that were drawn before, so that the same z
-        gives the same R(z). For a module of torch this is the way to prefer:
-        ``lambda width, rng: MyBlock(width)`` builds it as its constructor initialises it. Of a
-        module itself a copy is initialised anew for every sample by ``reset``; a warning says if
-        that is not as it was constructed. Modules are given a tensor (P, width) and compute in
-        double precision. Torch's random numbers follow ``seed`` and are left as they were. A module
-        stays in its mode, that of training unless ``eval()`` was called, in which dropout and batch
-        normalisation act; a warning says so.
+        gives the same R(z). ``lambda width, rng: MyBlock(width)`` builds a module of torch anew, as
+        its constructor initialises it. Modules are given a tensor (P, width) and compute in double
+        precision; they draw from torch's generator, which is seeded by ``torch.manual_seed``.
     width : int
         Number N of neurons (channels, features) of the signal, at least 1.
     samples : int
@@ -66,9 +67,6 @@ def measure_block(
         the block may mix, such as tokens of a sequence or pixels of an image, or just P inputs.
     skip_scale : float
         γ >= 0. PDLT-B leaves it free; by default γ² = 1/2.
-    reset : callable, optional
-        For a module: ``reset(module)`` initialises it in place with torch's random numbers. By
-        default every part of it does by its ``reset_parameters()``, parents after their children.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -89,8 +87,8 @@ def measure_block(
     Notes
     -----
     Every sample has a stream of random numbers of its own. Memory does not grow with ``samples``.
-    A warning says what is the same in every sample, though it looks random: the errors are then
-    those of the signals alone.
+    A warning says if a block is the same in every sample, though it looks random: the errors are
+    then those of the signals alone.
 
     Besides R(z), the block is applied to (1 ± ε) z and to z ± ε u, where u is an independent signal
     and thus perpendicular to z in the mean, for the parallel and the perpendicular susceptibility.
@@ -112,32 +110,42 @@ def measure_block(
     >>> bool(abs(m.branch_scale - (0.36 / 2) ** 0.5) < 4 * m.branch_scale_error)
     True
     """
-    draw = drawing(block, reset)
+    if validation.is_torch_module(block):
+        kind = block if isinstance(block, type) else type(block)
+        raise TypeError(
+            f"block must be a function that draws a new block, got the torch module "
+            f"{kind.__name__}: give lambda width, rng: {kind.__name__}(...)"
+        )
+    if not callable(block):
+        raise TypeError(f"{_FORM}, got {validation.excerpt(block)}")
+    validation.require_arguments("block", block, "width", "rng")
     width = validation.integer("width", width, 1)
     samples = enough_samples(samples)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim == 1 or kernel.ndim > 2:
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
-    if not np.atleast_2d(kernel).trace() > 0:
+    kernel = np.atleast_2d(kernel)
+    if not kernel.trace() > 0:
         raise ValueError("K0 must have a variance > 0, got 0: there is no signal to measure with")
     skip_scale = validation.nonnegative("skip_scale", skip_scale)
     seed = validation.integer("seed", seed, 0)
     steps: Iterable[int] = range(samples)
     if progress:
         steps = chunks.with_progress(steps, samples, "measure_block")
-    sizes, means = _batches(draw, width, np.atleast_2d(kernel), seed, steps, samples)
-    settings = {
-        "block": name_of(block),
-        "width": width,
-        "samples": samples,
-        "seed": seed,
-        "skip_scale": skip_scale,
-    }
-    return BlockMeasurement.of_batches(settings, np.atleast_2d(kernel), sizes, means)
+    sizes, means = _batches(block, width, kernel, seed, steps, samples)
+    return BlockMeasurement(
+        block=str(getattr(block, "__name__", type(block).__name__)),
+        width=width,
+        input_kernel=kernel,
+        samples=samples,
+        seed=seed,
+        skip_scale=skip_scale,
+        **critical_fields(sizes, means, kernel, skip_scale),
+    )
 
 
 def _batches(
-    draw: Draw, width: int, kernel: np.ndarray, seed: int, steps: Iterable[int], samples: int
+    block: Any, width: int, kernel: np.ndarray, seed: int, steps: Iterable[int], samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sizes of the batches (g,) and means of the moments in each (g, m)."""
     count = min(BATCHES, samples)
@@ -149,13 +157,18 @@ def _batches(
     for i in steps:
         signal, weights = np.random.SeedSequence(seed, spawn_key=(i,)).spawn(2)
         normals = np.random.default_rng(signal).standard_normal((2, len(kernel), width))
-        apply, module = draw(width, np.random.default_rng(weights))
+        apply = _drawn(block, width, np.random.default_rng(weights))
         z, u = root @ normals
         if i == 0:
-            _require_function(apply, z)
-            first = z, apply(z), random_looking(module)
+            first = z, apply(z)
+            if not _are_close(first[1], apply(z)):
+                raise ValueError(
+                    "block(width, rng) must return a function of z alone, its random weights drawn "
+                    "before; it gave two answers for one z (a torch module with dropout needs "
+                    "its eval())"
+                )
         elif first is not None:
-            _warn_of_fixed(apply, random_looking(module), *first)
+            _warn_of_fixed(apply, *first)
             first = None
         with np.errstate(over="ignore", invalid="ignore"):
             sums[batch[i]] += moments_of_sample(apply, z, u)
@@ -175,50 +188,81 @@ def _batches(
     return sizes, means
 
 
-def _require_function(apply: Apply, z: np.ndarray) -> None:
-    first, second = apply(z.copy()), apply(z.copy())
-    if not np.allclose(first, second, rtol=1e-9, atol=1e-9 * np.abs(first).max()):
-        raise ValueError(
-            "block(width, rng) must return a function of z alone, its random weights drawn before; "
-            "it gave two answers for one z"
-        )
+def _drawn(block: Any, width: int, rng: np.random.Generator) -> Apply:
+    """A new block as a function (P, width) -> (P, width) with checked answers."""
+    try:
+        drawn = block(width, rng)
+    except Exception as error:
+        raise ValueError(f"block(width={width}, rng) failed: {_reason(error)}") from error
+    if not callable(drawn):
+        raise TypeError(f"{_FORM}; block(width, rng) returned {validation.excerpt(drawn)}")
+    if validation.is_torch_module(drawn) and not isinstance(drawn, type):
+        drawn = _of_module(drawn)
+
+    def checked(z: np.ndarray) -> np.ndarray:
+        # A block that writes into its input would change what it is compared with.
+        z.flags.writeable = False
+        try:
+            values = np.asarray(validation.without_tensors(drawn(z)))
+        except Exception as error:
+            raise ValueError(
+                f"block failed on a signal of shape {z.shape}: {_reason(error)}"
+            ) from error
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"block must return real numbers, got {validation.excerpt(values)}")
+        if values.dtype == np.float16:
+            raise TypeError(
+                "block must return float32 or float64 numbers, got float16, too coarse for the "
+                "differences that give susceptibilities"
+            )
+        if values.shape != z.shape:
+            raise ValueError(
+                f"block must return an array of the shape of its input {z.shape}, "
+                f"got shape {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"block must return finite numbers, got {float(values[~np.isfinite(values)][0])!r}"
+            )
+        return values.astype(float, copy=False)
+
+    return checked
 
 
-def _warn_of_fixed(
-    apply: Apply,
-    now: dict[str, np.ndarray],
-    z: np.ndarray,
-    R: np.ndarray,
-    before: dict[str, np.ndarray],
-) -> None:
-    """Warn of what two blocks have in common that looks random."""
-    kept = [name for name in now if name in before and np.array_equal(before[name], now[name])]
-    what = f"has {listed([*map(repr, kept)])} the same in every sample"
-    if not now and np.array_equal(R, apply(z.copy())):
-        # Without weights of its own it treats all neurons alike.
-        order = np.random.default_rng(0).permutation(z.shape[1])
-        if not np.allclose(apply(z[:, order]), R[:, order], rtol=1e-9, atol=1e-9 * np.abs(R).max()):
-            kept, what = ["all"], "is the same in every sample"
-    if kept:
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _of_module(module: Any) -> Callable[[np.ndarray], Any]:
+    """A torch module as a function of arrays, in double precision."""
+    import torch
+
+    module = module.double().requires_grad_(False)
+    device = next((p.device for p in module.parameters()), None)
+    return lambda z: module(torch.tensor(z, device=device))
+
+
+def _are_close(first: np.ndarray, second: np.ndarray) -> bool:
+    return np.allclose(first, second, rtol=1e-9, atol=1e-9 * np.abs(second).max())
+
+
+def _warn_of_fixed(apply: Apply, z: np.ndarray, R: np.ndarray) -> None:
+    """Warn if the second block gives R(z) of the first, and treats neurons differently."""
+    order = np.random.default_rng(0).permutation(z.shape[1])
+    if np.array_equal(R, apply(z)) and not _are_close(apply(z[:, order]), R[:, order]):
         warnings.warn(
-            f"block {what}: if that is random, it is not drawn anew, and the errors are too small; "
-            "give block(width, rng) that builds the block with new random numbers",
+            "block is the same in every sample: if that is random, it is not drawn anew, and the "
+            "errors are too small; give block(width, rng) that builds the block with new random "
+            "numbers",
             stacklevel=validation.level_of_user(),
         )
 
 
 def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
-    """Whether differences of the block become proportional to those of the signal.
+    """Whether differences of the block R become proportional to those of the signal z.
 
     The path z cos t + u sin t has signals of one law. The part of it where R bends most is halved
     again and again: the slope of R does not grow at last if R is differentiable or has kinks.
-
-    Parameters
-    ----------
-    apply : callable
-        R.
-    z, u : ndarray, shape (P, N)
-        A signal, and an independent one.
 
     Examples
     --------
@@ -258,22 +302,12 @@ def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
 
 
 def moments_of_sample(apply: Apply, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The moments of one block on one signal.
+    """The moments (3 P² + 5,) of one block R on one signal z, with a direction u.
 
-    Parameters
-    ----------
-    apply : callable
-        R.
-    z, u : ndarray, shape (P, N)
-        A signal, and an independent one as a direction. To take out of u what is along z would
-        make u depend on z, and susceptibilities wrong by 1/N.
-
-    Returns
-    -------
-    ndarray, shape (3 P² + 5,)
-        z zᵀ/N, R Rᵀ/N and R zᵀ/N, flattened. Then, of averages over rows and neurons: the
-        derivatives of R² and of R z with respect to z² where z becomes (1 + ε) z; and where it
-        becomes z + ε u, the averages of u², (∂R/∂ε)² and u ∂R/∂ε.
+    z zᵀ/N, R Rᵀ/N and R zᵀ/N, flattened. Then, of averages over rows and neurons: the derivatives
+    of R² and of R z with respect to z² where z becomes (1 + ε) z; and where it becomes z + ε u, the
+    averages of u², (∂R/∂ε)² and u ∂R/∂ε. To take out of u what is along z would make u depend on z,
+    and susceptibilities wrong by 1/N.
     """
     size = z.size
     R = apply(z)
