@@ -17,9 +17,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 # Why blocks do not have it, by names of functions and arguments.
 _REASONS = {
     "digits, proven": "its recursions are written for one matrix a layer",
-    "convention": "F25 defines it for these",
-    "parametrization, weight_rates, bias_rates": "blocks have a rate for every kind of parameters, "
-    "rates={'inner_weight': 0}",
     "variance_reduction": "its control variates are those of one matrix a layer",
     "exact": "the integral over last layers is written for one matrix a layer",
     "samples": "G11 of blocks is computed as a whole, not by sampled neurons",
@@ -36,8 +33,7 @@ _REASONS = {
     "simulate_response": "it perturbs neurons of one kind, and blocks have two",
     "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
     "a response after labels": "it needs correlators of three kernels for units of one kind",
-    "covariance_with": "blocks give covariances of all pairs at once, in G11",
-    "spectrum, kernel, power_coefficients, NetworkGPRegressor": (
+    "spectrum, power_coefficients, NetworkGPRegressor": (
         "the kernel as a function of an angle is tabulated for one matrix a layer"
     ),
     "susceptibilities, component_kernels, the closure of PDLT-B": (
@@ -50,12 +46,6 @@ _OF_RESULTS = {
     "order=2, four_point_2, kernel_shift_2, mean_shift_2, variance_2, third_cumulant, order_ratio, "
     "resummed_mean, resummed_variance": (
         "terms of order 1/N² are derived for units of one kind, and blocks have two"
-    ),
-    "log_kernels, log_response, log_tangent_kernels, tangent_signs": (
-        "numbers beyond float64 follow the asymptote of one φ"
-    ),
-    "mean_shift_error, four_point_error, response_shift_error": (
-        "averages of hidden units of blocks are not sampled"
     ),
 }
 RESIDUAL_ONLY, _ATTRIBUTES = (

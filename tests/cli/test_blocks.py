@@ -73,7 +73,7 @@ def test_compare_of_two_inputs():
 
 
 def test_tangent():
-    table = rows("tangent", *TYPED, "-k", 0.3, "--rates", "inner_weight=0,readout_bias=2")
+    table = rows("tangent", *TYPED, "-k", 0.3, "--rate", "inner_weight=0", "--rate", "readout_bias=2")
     theta = ft.tangent_kernels(NET, 0.3, {"inner_weight": 0, "readout_bias": 2})
     np.testing.assert_allclose(column(table, "Theta"), theta.tangent_kernels, rtol=1e-14)
 
@@ -116,9 +116,7 @@ def test_sweep():
         (("solve", "--digits", 30), "digits is of residual networks only, because"),
         (("solve", "--order", 2), "order=2 is of residual networks only, because"),
         (("optimum", "--method", "deep_limit"), "method='deep_limit' is of residual networks only"),
-        (("tangent", "--weight-rates", 2), "weight_rates is of residual networks only, because"),
-        (("tangent", "--rates", "inner=1"), "rates must be one of readin_weight"),
-        (("tangent", "--rates", "inner_weight"), "rates must be names with numbers, a=0,b=2"),
+        (("tangent", "--rate", "weight=2"), "rates must be one of readin_weight"),
         (("derive", "--layers", "explicit"), "layers is of residual networks only, because"),
         (
             ("derive", "--skip-scale", "1"),
