@@ -395,7 +395,7 @@ def _nested(network: DeepNetwork) -> dict[str, Any]:
 def _network_of(network: Any) -> DeepNetwork:
     if network is None:
         return ResidualNetwork(depth=10)
-    return deep_network(network)
+    return deep_network(network, "NetworkGPRegressor")
 
 
 def _is_positive(value: Any) -> bool:

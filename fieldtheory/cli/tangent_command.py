@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +12,6 @@ from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import print_rows, rows_or_logarithms
 
 _TRAINING = "What is trained"
-_EACH = "one number, or one each for the read-in, the L layers and the readout; 0 is not trained"
 
 
 @with_network(data=True, readin=True, dimension="--parametrization standard")
@@ -27,19 +26,13 @@ def tangent(
             rich_help_panel=_TRAINING,
         ),
     ] = "ntk",
-    weight_rates: Annotated[
-        str,
-        typer.Option(help=f"Learning rates of the weights: {_EACH}.", rich_help_panel=_TRAINING),
-    ] = "1",
-    bias_rates: Annotated[
-        str,
-        typer.Option(help="Learning rates of the biases, likewise.", rich_help_panel=_TRAINING),
-    ] = "1",
-    rates: Annotated[
-        str | None,
+    rate: Annotated[
+        list[str] | None,
         typer.Option(
-            help="Of --family block, in place of these: learning rates of kinds of parameters, "
-            "inner_weight=0,outer_bias=2; of readin, inner, gate, outer, readout. Others are 1.",
+            help="Learning rate of a kind of parameters, 0 is not trained: weight=0 or, one for "
+            "each layer, bias=0,1. Kinds are readin_weight, readin_bias, weight, bias, "
+            "readout_weight, readout_bias; of --family block inner_, gate_ and outer_ in place of "
+            "weight and bias. May be given several times.",
             show_default="all 1",
             rich_help_panel=_TRAINING,
         ),
@@ -61,20 +54,18 @@ def tangent(
 
         fieldtheory tangent -L 20 -a relu --schedule uniform --K0 "0.5,0.3;0.3,0.5"
 
-        fieldtheory tangent -L 2 --weight-rates 0,1,1,1 --bias-rates 0 --format csv
+        fieldtheory tangent -L 2 --rate readin_weight=0 --rate weight=1,0.5 --format csv
 
         fieldtheory tangent -L 20 --parametrization standard --width 1000 -k 0.8 --input-dim 784
 
         fieldtheory tangent -L 2000 -a relu --weight-variance 2
 
-        fieldtheory tangent --family block -L 12 -k 1 --rates readin_weight=0,readout_weight=0
+        fieldtheory tangent --family block -L 12 -k 1 --rate readin_weight=0
 
         fieldtheory tangent -L 20 --data samples.csv --scale none --save theta.npz
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
-    from fieldtheory.networks.dispatch import residual_only
-    from fieldtheory.networks.gram import GramNetwork
 
     require_place(save, ".npz", ".nc")
     standard = parametrization == "standard"
@@ -83,26 +74,10 @@ def tangent(
     title = values.title(problem.network, problem.words)
     if standard:
         title = f"{title}; standard parametrization"
-    logarithms = {}
-    if isinstance(problem.network, GramNetwork):
-        given = {"weight_rates": weight_rates != "1", "bias_rates": bias_rates != "1"}
-        for name, chosen in ({"parametrization": standard} | given).items():
-            if chosen:
-                raise residual_only(name, problem.network)
-        chosen_rates = values.assignments("rates", rates or "")
-        kernels: Any = ft.tangent_kernels(problem.network, problem.kernel, chosen_rates)
-    elif rates is not None:
-        raise ValueError(f"rates must be left out for --family residual, got {rates!r}")
-    else:
-        kernels = ft.tangent_kernels(
-            problem.network,
-            problem.kernel,
-            parametrization,
-            weight_rates=values.numbers("weight_rates", weight_rates),
-            bias_rates=values.numbers("bias_rates", bias_rates),
-        )
-        logarithms["log_tangent_kernels"] = "ln|Theta|"
-    if logarithms and kernels.inputs > 1:
+    chosen = values.rates(rate or [])
+    kernels = ft.tangent_kernels(problem.network, problem.kernel, chosen, parametrization)
+    logarithms = {"log_tangent_kernels": "ln|Theta|"}
+    if kernels.inputs > 1:
         logarithms["tangent_signs"] = "sign"
     rows = rows_or_logarithms(kernels, logarithms)
     if save is not None:

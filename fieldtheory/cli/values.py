@@ -46,19 +46,21 @@ def numbers(name: str, text: str) -> float | list[float]:
     return values[0] if len(values) == 1 else values
 
 
-def assignments(name: str, text: str) -> dict[str, float]:
-    """Numbers by names.
+def rates(texts: list[str]) -> dict[str, float | list[float]]:
+    """Learning rates by kinds of parameters, each typed as kind=rate or kind=rate,rate,...
 
     Examples
     --------
-    >>> assignments("rates", "inner_weight=0,outer_bias=2"), assignments("rates", "")
-    ({'inner_weight': 0.0, 'outer_bias': 2.0}, {})
+    >>> rates(["inner_weight=0", "outer_bias=2,1"])
+    {'inner_weight': 0.0, 'outer_bias': [2.0, 1.0]}
     """
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    try:
-        return {key.strip(): float(value) for key, _, value in pairs}
-    except ValueError:
-        raise ValueError(f"{name} must be names with numbers, a=0,b=2, got {text!r}") from None
+    found = {}
+    for text in texts:
+        kind, sign, value = text.partition("=")
+        if not sign:
+            raise ValueError(f"rate must be a kind of parameters and its rate kind=0, got {text!r}")
+        found[kind.strip()] = numbers("rate", value)
+    return found
 
 
 def schedule(name: str, text: str) -> Any:

@@ -22,7 +22,7 @@ from fieldtheory.inference.fluctuating_kernel import Regression
 from fieldtheory.inference.labelled import LabelledResult
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
-from fieldtheory.networks.dispatch import residual_only
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
@@ -100,7 +100,7 @@ class RespondingResult(LabelledResult):
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
         if self.network.markov:
-            raise residual_only("a response after labels", self.network)
+            raise not_there("a response after labels", self.network)
         if not self.order:
             none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
             return none, none

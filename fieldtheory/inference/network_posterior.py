@@ -38,7 +38,7 @@ from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, lin
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.dispatch import residual_only
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -253,7 +253,7 @@ def posterior(
     seed = validation.integer("seed", seed, 0)
     if network.markov:
         if samples is not None:
-            raise residual_only("samples", network)
+            raise not_there("samples", network)
     elif samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
         if exact:

@@ -58,7 +58,7 @@ def power_coefficients(
     >>> [n for n, b in enumerate(power_coefficients(erf, count=8)) if b > 0]
     [1, 3, 5, 7]
     """
-    deep_network(network)
+    deep_network(network, "power_coefficients")
     dimension = validation.integer("dimension", dimension, 2)
     norm = validation.nonnegative("norm", norm)
     count = validation.integer("count", count, 1)

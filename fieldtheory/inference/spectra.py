@@ -184,7 +184,7 @@ def spectrum(
     >>> [int(n) for n in found.multiplicities], bool((found.eigenvalues > 0).all())
     ([1, 3, 5, 7], True)
     """
-    deep_network(network)
+    deep_network(network, "spectrum")
     dimension = validation.integer("dimension", dimension, 2)
     count = validation.integer("count", count, 1)
     norm = validation.positive("norm", norm)

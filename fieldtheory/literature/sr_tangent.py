@@ -126,10 +126,14 @@ def _largest() -> dict[str, float]:
     depth, ratios = 20, {}
     for schedule in ("uniform", "decreasing", "none"):
         network = stable_network(schedule, depth, **BIASED, input_dim=1)
+        frozen = dict.fromkeys(network.trained, 0.0)
         size = np.exp(network.weight_variance / 2 * network.schedule.sum_of_squares)
         gradients = [
-            tangent_kernels(network, _INPUT_VARIANCE, weight_rates=rates, bias_rates=0.0)
-            for rates in np.eye(depth + 2)[:-1]
+            tangent_kernels(network, _INPUT_VARIANCE, frozen | {"readin_weight": 1.0}),
+            *(
+                tangent_kernels(network, _INPUT_VARIANCE, frozen | {"weight": alone})
+                for alone in np.eye(depth)
+            ),
         ]
         largest = max(gradient.tangent_kernels[depth] for gradient in gradients)
         ratios[network.schedule.formula] = float(largest / size)

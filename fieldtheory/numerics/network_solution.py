@@ -47,9 +47,11 @@ class Solution(WithTangents):
     tangent_signs            (..., L+2) or (..., L+2, P, P)  the signs of Θ^(l): 1, 0 or −1
     decorrelation            (..., L+2, P, P)                1 − K_αβ/√(K_αα K_ββ)
     full_response            (..., L+1, P, P, 3)             ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
+    shares                   (..., L+1) or (..., L+1, P)     C^(l)/(γ_l² K^(l-1) + C^(l))
     G12                      (L+2, L+2) or (L+2, L+2, P, P)  response propagator, with its 1/N
     G11                      (L+2, L+2) or (L+2, L+2, p, p)  Cov(C^(l), C^(m))
     G11_error                (L+2, L+2, p, p)                its error, several inputs
+    stream_covariance        (L+1, L+1) or (L+1, L+1, p, p)  Cov(R^(l), R^(m)), of blocks
     kernel_variance          (L+1,) or (L+1, P, P)           Var K^(l)
     mean_shift               (L+2,) or (L+2, P, P)           ⟨C^(l)⟩ − C*^(l) to order 1/N
     mean_shift_error         (L+2, P, P)                     its error, several inputs

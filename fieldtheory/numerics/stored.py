@@ -46,8 +46,9 @@ class Stored(ABC):
 
     def __getattr__(self, name: str) -> Any:
         """Say which field was meant; names of Python's own are asked for by many."""
-        if not name.startswith("_") and (why := getattr(self.network, "without", {}).get(name)):
-            kind = type(self.network).__name__
+        network = vars(self).get("network")
+        if why := getattr(network, "without", {}).get(name):
+            kind = type(network).__name__
             raise AttributeError(f"a {kind} has no {name}: {why}", name=name, obj=self)
         meant = ""
         if not name.startswith("_"):

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.grams import GramSolution
 from fieldtheory.networks.activation_text import activation_text
-from fieldtheory.networks.family import DeepNetwork, checked_network
-from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.parameters import described, hint, named_arguments
 from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.numerics import chunks, storage
@@ -80,7 +78,7 @@ def sweep(
 
     Parameters
     ----------
-    network : LayeredNetwork or GramNetwork
+    network : ResidualNetwork, FeedForwardNetwork, BlockNetwork or of a family like them
         Without batch axes; supplies the parameters that are not swept.
     K0 : float or array_like, shape (P, P)
         Kernel of the input, as for `solve`; left out if it is swept.
@@ -180,8 +178,7 @@ def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Pat
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
-    if not isinstance(network, GramNetwork):
-        checked_network(network)
+    deep_network(network)
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):
@@ -233,7 +230,8 @@ def _one_kernel(value: Any) -> np.ndarray:
 
 
 def _table(network: DeepNetwork) -> Mapping[str, Field]:
-    return GramSolution.table if isinstance(network, GramNetwork) else Solution.table
+    """The fields that its family has."""
+    return {name: row for name, row in Solution.table.items() if name not in network.without}
 
 
 def _check_quantity(

@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.dispatch import RESIDUAL_ONLY, by_network_type, residual_only
+from fieldtheory.networks.dispatch import by_network_type, not_there
 from fieldtheory.networks.family import CONVENTIONS, DeepNetwork, checked_network, single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -289,8 +289,8 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
     def _refuse_blocks(self, **given: Any) -> None:
         """Raise for what the theory of blocks does not have."""
         for name, value in given.items():
-            if self.network is not None and name in RESIDUAL_ONLY and value:
-                raise residual_only(name, self.network)
+            if self.network is not None and name in self.network.without and value:
+                raise not_there(name, self.network)
 
     def document(
         self,

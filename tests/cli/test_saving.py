@@ -12,7 +12,7 @@ from tests.cli.test_app import call, output
 from tests.rounding import assert_same
 
 NET = ft.ResidualNetwork(depth=2)
-STANDARD = "tangent -L 2 --parametrization standard --bias-rates 0.5 -k 0.3 --save"
+STANDARD = "tangent -L 2 --parametrization standard --rate bias=0.5 -k 0.3 --save"
 SAVED = {
     "solve -L 2 --fluctuations --save s.npz": lambda: ft.solve(NET, 0.05),
     "solve -L 2 --fluctuations --save s.nc": lambda: ft.solve(NET, 0.05),
@@ -21,8 +21,8 @@ SAVED = {
     "diffusion -L 10 --width 20 -n 40 --save e.npz": lambda: ft.simulate(
         ft.DiffusionNetwork(depth=10, width=20), [0, 1], samples=40
     ),
-    f"{STANDARD} t.npz": lambda: ft.tangent_kernels(NET, 0.3, "standard", bias_rates=0.5),
-    f"{STANDARD} t.nc": lambda: ft.tangent_kernels(NET, 0.3, "standard", bias_rates=0.5),
+    f"{STANDARD} t.npz": lambda: ft.tangent_kernels(NET, 0.3, {"bias": 0.5}, "standard"),
+    f"{STANDARD} t.nc": lambda: ft.tangent_kernels(NET, 0.3, {"bias": 0.5}, "standard"),
     "simulate -L 2 --width 30 -n 40 --save e.npz": lambda: ft.simulate(
         NET.replace(width=30), 0.05, samples=40
     ),

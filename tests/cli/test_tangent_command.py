@@ -25,12 +25,13 @@ def test_two_inputs_and_a_schedule():
 
 
 def test_what_is_trained():
-    arguments = ("-L", 2, "-k", 0.4, "--weight-rates", "0,1,1,2", "--bias-rates", 0)
+    arguments = ("-L", 2, "-k", 0.4, "--rate", "weight=1,0.5", "--rate", "readin_bias=0")
     net = ft.ResidualNetwork(depth=2, input_dim=30, width=200)
     for kind in ("NTK", "standard"):
         options = ("--parametrization", kind, "--input-dim", 30, "--width", 200)
         table = rows("tangent", *arguments, *options)
-        expected = ft.tangent_kernels(net, 0.4, kind, weight_rates=[0, 1, 1, 2], bias_rates=0)
+        given = {"weight": [1, 0.5], "readin_bias": 0}
+        expected = ft.tangent_kernels(net, 0.4, given, kind)
         assert_same(column(table, "Theta"), expected.tangent_kernels)
     assert "standard parametrization" in " ".join(output("tangent", *arguments, *options).split())
 
@@ -39,7 +40,7 @@ def test_the_readin_of_its_own():
     given = ("--readin-weight-variance", 2.0, "--readin-bias-variance", 0.1)
     table = rows("tangent", "-L", 1, "-k", 0.4, "--parametrization", "standard", *given)
     net = ft.ResidualNetwork(depth=1, readin_weight_variance=2.0, readin_bias_variance=0.1)
-    expected = ft.tangent_kernels(net, 0.4, "standard").tangent_kernels
+    expected = ft.tangent_kernels(net, 0.4, parametrization="standard").tangent_kernels
     assert_same(column(table, "Theta"), expected)
     assert table[0]["Theta"] == pytest.approx(100 * 0.3 / 2.0 + 1)
 
@@ -58,7 +59,8 @@ class TestData:
         net = ft.ResidualNetwork(depth=2, input_dim=5)
         for kind in ("ntk", "standard"):
             given = ("--scale", "none", "--parametrization", kind, "--input-dim", 5)
-            expected = ft.tangent_kernels(net, ft.input_kernel(X, net), kind).rows()
+            K0 = ft.input_kernel(X, net)
+            expected = ft.tangent_kernels(net, K0, parametrization=kind).rows()
             found = column(rows(*command, *given), "Theta")
             np.testing.assert_allclose(found, [row["Theta"] for row in expected], rtol=1e-12)
 

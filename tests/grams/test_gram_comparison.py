@@ -133,8 +133,8 @@ def test_sweeps_and_files(tmp_path):
     at = grid.sel(branch_scale=0.5, width=48, normalization="rms")
     for name in ("kernels", "kernel_shift", "stream_covariance", "output_response"):
         np.testing.assert_allclose(at[name].values, getattr(one, name), rtol=1e-12, err_msg=name)
-    with pytest.raises(ValueError, match=r"of must be one of .*, got 'log_kernels'"):
-        ft.sweep(PAIR, 1.0, over={"branch_scale": [0.1]}, of="log_kernels")
+    with pytest.raises(ValueError, match=r"of must be one of .*, got 'variance_2'"):
+        ft.sweep(PAIR, 1.0, over={"branch_scale": [0.1]}, of="variance_2")
     one.save(tmp_path / "s.npz")
     loaded = ft.load(tmp_path / "s.npz")
     assert loaded.network == one.network and type(loaded) is type(one)

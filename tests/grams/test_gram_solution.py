@@ -376,6 +376,91 @@ def test_tangent_kernels_of_kinds_of_parameters():
         ft.tangent_kernels(net, K0, {"inner": 0.0})
 
 
+X = np.array([[1.0, 0.4, -0.3], [0.2, -0.8, 0.9]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gated": True, "epsilon": 0.1},
+        {"norm_position": "post", "normalization": "layer", "epsilon": 0.1},
+        {"normalization": None},
+    ],
+    ids=str,
+)
+def test_parts_of_the_tangent_kernel_against_gradients(options):
+    """Those of one output of wide networks with explicit weights, in both parametrisations."""
+    net, written = both(depth=2, **options)
+    net = net.replace(
+        width=300, expansion=2.0, input_dim=3, readin_weight_variance=1.2, readin_bias_variance=0.3
+    )
+    K, fans = ft.input_kernel(X, net), {"readin": 3, "outer": net.hidden_width}
+    drawn = [
+        oracle.squared_gradients(
+            written, lambda h: 1 - np.tanh(h) ** 2, X, (1.2, 0.3), 300, net.hidden_width, seed
+        )
+        for seed in range(60)
+    ]
+    for parametrization in ("standard", "ntk"):
+        parts = ft.tangent_kernels(net, K, parametrization=parametrization).parts
+        seen = []
+        for kind, theory in zip(net.trained, parts, strict=True):
+            each, scale = np.array([found[kind] for found in drawn]), 1.0
+            if parametrization == "ntk":
+                scale = net.parameters[f"{kind}_variance"]
+                place, _, what = kind.rpartition("_")
+                scale = scale / (fans.get(place, 300) if what == "weight" else 1)
+            mean, error = scale * each.mean(axis=0), scale * each.std(axis=0) / len(each) ** 0.5
+            # With what is left of order 1/N.
+            allowed = 4 * error + 0.02 * np.abs(theory).max() + 1e-12
+            assert (np.abs(mean - theory) < allowed).all(), kind
+            seen.append((np.abs(1.15 * theory - mean) > allowed).any())
+        assert all(seen)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 0.1},
+        {"normalization": "layer", "gated": True},
+        {"norm_position": "post", "epsilon": 0.1},
+        {"normalization": None, "activation": "relu"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("one_norm", [True, False])
+def test_kernels_as_functions_of_inputs(options, one_norm):
+    net = both(**options)[0].replace(input_dim=3)
+    rows = np.random.default_rng(2).normal(size=(5, 3))
+    if one_norm:
+        rows *= np.sqrt(3 / (rows**2).sum(axis=1, keepdims=True))
+    s = ft.solve(net, ft.input_kernel(rows, net))
+    for quantity, layer, expected in (
+        ("output_kernel", None, s.output_kernel),
+        ("output_response", None, s.output_response),
+        ("tangent_kernel", None, s.output_tangent_kernel),
+        ("kernel", 2, s.kernels[2]),
+        ("response", 2, s.response[2]),
+    ):
+        k = ft.kernel(net, quantity, layer)
+        close = {"rtol": 1e-10, "atol": 1e-12 * np.abs(expected).max()}
+        np.testing.assert_allclose(k(rows), expected, **close)
+        np.testing.assert_allclose(k(rows[:2], rows[2:]), expected[:2, 2:], **close)
+        np.testing.assert_allclose(k.diagonal(rows), np.diagonal(expected), **close)
+
+
+def test_logarithms_and_conventions():
+    net, _ = both(epsilon=0.1)
+    s, other = ft.solve(net, K0), ft.solve(net, K0, convention="F25")
+    for name in ("kernels", "response", "tangent_kernels"):
+        values = getattr(s, name)
+        np.testing.assert_allclose(getattr(s, f"log_{name}"), np.log(np.abs(values)), rtol=1e-14)
+    np.testing.assert_array_equal(s.tangent_signs, np.sign(s.tangent_kernels))
+    size = net.width / net.input_dim
+    for name in ("residual_response", "response", "output_response", "response_shift"):
+        np.testing.assert_allclose(getattr(other, name), size * getattr(s, name), rtol=1e-12)
+
+
 def test_shares_and_parts_of_the_tangent_kernel():
     """ReLU and a norm: K grows by ρ² a block, and parts telescope to 2 ρ²/K, half of it each."""
     net = ft.BlockNetwork(depth=6, activation="relu", branch_scale=0.7)
@@ -430,46 +515,33 @@ def test_the_scale_that_keeps_a_variance(gamma):
 
 PAIR, LABELS = np.array([[1.0, 0.3], [0.3, 1.0]]), [1.0, -1.0]
 ONLY = [
-    lambda net: ft.solve(net, 1.0, digits=30),
-    lambda net: ft.solve(net, 1.0, convention="F25"),
-    lambda net: ft.solve(net, 1.0, order=2),
-    lambda net: ft.derive(net).document(notation="F25"),
-    lambda net: ft.derive(net).latex("action", layers="explicit"),
     lambda net: ft.derive(net).latex("tangent_kernel"),
     lambda net: ft.derive(net).diagrams(),
     lambda net: ft.derive(net).correction(),
     lambda net: ft.simulate(net, 1.0, samples=20, variance_reduction="control_variate"),
-    lambda net: ft.tangent_kernels(net, 1.0, parametrization="standard"),
     lambda net: ft.optimal_scaling(net, PAIR, "saturation"),
     lambda net: ft.optimal_scaling([net, net], PAIR),
     ft.optimal_output_variance,
-    lambda net: ft.depth_limit(net, 1.0),
     lambda net: ft.tilted_posterior(net, PAIR, LABELS, noise_variance=0.1),
     lambda net: ft.posterior(net, PAIR, LABELS, noise_variance=0.1, samples=10000),
-    lambda net: ft.spectrum(net, 5),
-    ft.kernel,
-    lambda net: ft.covariance_with(ft.solve(net, PAIR), PAIR),
+    lambda net: ft.covariance_with(ft.solve(net, PAIR), PAIR, samples=100),
     lambda net: susceptibilities(net, 1.0),
     lambda net: component_kernels(net, [1, 0.1, 0.1]),
     lambda net: closure_G11(net, 1.0),
-    lambda net: NetworkGPRegressor(network=net).fit(np.ones((2, 3)), LABELS),
 ]
 
 
 @pytest.mark.parametrize("call", ONLY)
 def test_what_blocks_do_not_have_is_said_in_one_way(call):
-    words = "is of residual networks only, because .*; got a BlockNetwork"
+    words = "is not there for a BlockNetwork, because"
     with pytest.raises(TypeError, match=words):
         call(ft.BlockNetwork(depth=2, width=20))
 
 
 def test_fields_and_methods_that_blocks_do_not_have():
     s = ft.solve(ft.BlockNetwork(depth=2), 1.0)
-    for result, name in ((s, "log_kernels"), (s, "variance_2")):
-        with pytest.raises(AttributeError, match=f"{name} is of residual networks only, because"):
-            getattr(result, name)
-    with pytest.raises(AttributeError, match="'GramSolution' object has no attribute 'kernel'"):
-        s.kernel  # noqa: B018
+    with pytest.raises(AttributeError, match="Solution has no 'kernel': did you mean"):
+        _ = s.kernel
 
 
 @pytest.mark.parametrize("options", [{"normalization": "layer"}, {"gated": True}])

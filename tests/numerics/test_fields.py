@@ -24,7 +24,7 @@ RESULTS = {
     ft.SimulatedResponse: perturbation.FIELDS,
     ft.TangentKernels: tangent_result.FIELDS,
 }
-SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "input": 2, "input_": 2, "source": 3}
+SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "hidden_layer_": 4, "input": 2, "input_": 2, "source": 3}
 SIZES |= {"pair": 3, "pair_": 3}
 CASES = {
     "one input": (network(3), 0.4),
@@ -40,7 +40,10 @@ def test_fields_have_the_declared_shapes_or_say_what_they_need(name, case):
     net, K0 = CASES[case]
     matrix, batch = np.ndim(K0) > 0, net.batch_shape
     row, solution = FIELDS[name], ft.solve(net, K0, order=2)
-    if row.defined(matrix, single=not batch):
+    if net.without.get(name):
+        with pytest.raises(AttributeError, match=f"ResidualNetwork has no {name}: the kernels"):
+            getattr(solution, name)
+    elif row.defined(matrix, single=not batch):
         own = tuple(SIZES[dim] for dim in row.dims_for(matrix))
         assert getattr(solution, name).shape == batch * row.batches + own
     else:
@@ -75,7 +78,10 @@ def test_what_simulations_measure_has_the_same_meaning():
     for row in measured:
         kind, name = row.simulated.split(".")
         other = kinds[kind][name]
-        assert (other.dims, other.order, other.error) == (row.dims, row.order, True)
+        # Of the stream, simulations have the output as well.
+        dims = [[dim.removeprefix("hidden_") for dim in each.dims] for each in (row, other)]
+        assert dims[0] == dims[1] if row.name == "stream_covariance" else other.dims == row.dims
+        assert (other.order, other.error) == (row.order, True)
         # Of pairs of pairs, simulations show those with themselves.
         assert other.of_inputs == row.of_inputs or row.of_inputs == ("pair", "pair_")
 

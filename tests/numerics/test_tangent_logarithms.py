@@ -37,7 +37,7 @@ CLOSED = {
     "feed-forward ReLU": (network("relu", 1100, skip_scale=0.0, weight_variance=5.0), RAMP),
     "large skips": (network("relu", 800, skip_scale=2.0, branch_scale=0.1), RAMP),
     "leaky ReLU": (network("leaky_relu", 1300, weight_variance=2.0), deep_kernels.bent(1, "0.01")),
-    "erf with large skips": (network("erf", 1200, skip_scale=2.0), deep_kernels.error_function()),
+    "linear": (network("linear", 1200, skip_scale=2.0), deep_kernels.bent(1, 1)),
     "schedule": (network("relu", 1100, branch_scale=lambda l, L: 1 + l / L), RAMP),
     "decay": (
         network("relu", 600, skip_scale=0.5, bias_variance=0.0, branch_scale=0.01),
@@ -61,7 +61,7 @@ INPUTS = {"P": P, "opposite": OPPOSITE, "near": NEAR, "nearest": NEAREST}
 
 
 QUICK_PAIRS = [("decay", inputs) for inputs in INPUTS]
-NEAREST_TOO = ("erf with large skips", "unscaled ReLU, L = 100", "feed-forward ReLU")
+NEAREST_TOO = ("linear", "unscaled ReLU, L = 100", "feed-forward ReLU")
 PAIRS = [
     *QUICK_PAIRS,
     *((case, name) for case in CLOSED for name in ("P", "near")),
@@ -84,61 +84,47 @@ def test_two_inputs(case, inputs):
     assert (solution.log_tangent_kernels == solution.log_tangent_kernels.swapaxes(-1, -2)).all()
 
 
-@pytest.mark.parametrize("name", some(["gelu", "elu", "softplus", "swish"], {"gelu"}))
-def test_pairs_of_relatives_of_relu(name):
-    net = network(name, 250, weight_variance=2.0)
-    for K0 in (1e250 * P, 1e250 * OPPOSITE):
-        found = ft.solve(net, K0).log_tangent_kernels[:, 0, 1]
-        expected = deep_kernels.tangents(RAMP, layers(net), *map(mpf, K0[[0, 1, 0], [0, 1, 1]]))
-        check(found, expected)
-
-
+# Rates of all weights and biases of the read-in, the layers and the readout.
 TRAINED = {
-    "readout alone": {"weight_rates": [0] * 31 + [1], "bias_rates": 0},
-    "read-in not": {"weight_rates": [0] + [0.5] * 31, "bias_rates": [0] + [2.0] * 31},
-    "standard": {"parametrization": "standard", "weight_rates": 0.3},
+    "readout alone": ({"weight": (0, 0, 1), "bias": (0, 0, 0)}, "ntk"),
+    "read-in not": ({"weight": (0, 0.5, 0.5), "bias": (0, 2, 2)}, "ntk"),
+    "standard": ({"weight": (0.3, 0.3, 0.3), "bias": (1, 1, 1)}, "standard"),
 }
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_what_is_trained(name):
     net = network("relu", 30, weight_variance=1e12, width=200, input_dim=50, bias_variance=0.5)
-    given = TRAINED[name]
+    by_kind, parametrization = TRAINED[name]
+    rates = {
+        f"{place}{kind}": rate
+        for kind, each in by_kind.items()
+        for place, rate in zip(("readin_", "", "readout_"), each, strict=True)
+    }
     for K0 in (0.7, OPPOSITE):
-        found = ft.tangent_kernels(net, K0, **given)
-        few = ft.tangent_kernels(net.replace(depth=10), K0, **shorter(given))
+        found = ft.tangent_kernels(net, K0, rates, parametrization)
+        few = ft.tangent_kernels(net.replace(depth=10), K0, rates, parametrization)
         with np.errstate(divide="ignore"):
             numbers = np.log(np.abs(few.tangent_kernels))
         np.testing.assert_allclose(found.log_tangent_kernels[:11], numbers[:11], rtol=1e-12)
         assert found.log_tangent_kernels[-1].max() > 710
-        with pytest.raises(OverflowError, match="or ask for log_"):
+        with pytest.raises(OverflowError, match="exceeds the range of float64"):
             found.tangent_kernels  # noqa: B018
-    w, b = mpf(1e12), mpf(0.5)
-    if name == "standard":
-        first = (mpf(0.3) * 50 / w, 1 - mpf(0.3) * 50 / w * b)
-        each = [first, *[(mpf(0.3) * 200, mpf(1))] * 31]
-    else:
-        rates = zip(*(found_rates(given[k]) for k in ("weight_rates", "bias_rates")), strict=True)
-        each = [(of_w * w, of_b * b) for of_w, of_b in rates]
-        each[0] = (mpf(0), mpf(0))
+    w, b = (mpf(1e12), mpf(0.5)) if parametrization == "ntk" else (mpf(200), mpf(1))
+    first, hidden, last = zip(*by_kind.values(), strict=True)
+    each = [(mpf(of_w) * w, mpf(of_b) * b) for of_w, of_b in (first, *[hidden] * 30, last)]
+    if parametrization == "standard":
+        of_readin = mpf(0.3) * 50 / mpf(1e12)
+        each[0] = (of_readin, 1 - of_readin * mpf(0.5))
     expected = deep_kernels.tangents(
         RAMP, layers(net), *map(mpf, OPPOSITE[[0, 1, 0], [0, 1, 1]]), trained=each
     )
-    found = ft.tangent_kernels(net, OPPOSITE, **given)
+    found = ft.tangent_kernels(net, OPPOSITE, rates, parametrization)
     start = next(l for l, v in enumerate(expected) if v != 0)
     check(found.log_tangent_kernels[start:, 0, 1], expected[start:])
     assert (found.log_tangent_kernels[:start, 0, 1] == -np.inf).all()
     signs = [float(mpmath.sign(v)) for v in expected]
     np.testing.assert_array_equal(found.tangent_signs[:, 0, 1], signs)
-
-
-def shorter(given):
-    cut = {key: [*v[:11], v[-1]] for key, v in given.items() if isinstance(v, list)}
-    return given | cut
-
-
-def found_rates(rate):
-    return map(mpf, rate if isinstance(rate, list) else [rate] * 32)
 
 
 def test_numbers_that_do_not_overflow():
@@ -147,7 +133,7 @@ def test_numbers_that_do_not_overflow():
         solution = ft.solve(net, K0)
         expected = np.log(solution.tangent_kernels)
         assert_same(solution.log_tangent_kernels, expected)
-        other = ft.tangent_kernels(net, K0, weight_rates=0.5)
+        other = ft.tangent_kernels(net, K0, {"weight": 0.5})
         assert_same(other.log_tangent_kernels, np.log(other.tangent_kernels))
         assert (other.tangent_signs == 1).all()
 
@@ -169,10 +155,8 @@ def test_batches_zero_inputs_and_identical_inputs():
 
 
 def test_jumps_are_refused():
-    net = network("sign(h)", 80, skip_scale=1e5)
-    assert np.isfinite(ft.solve(net, 0.3).log_kernels).all()
     with pytest.raises(ValueError, match="must have no jumps"):
-        ft.solve(net, 0.3).log_tangent_kernels  # noqa: B018
+        ft.solve(network("sign(h)", 2), 0.3).log_tangent_kernels  # noqa: B018
 
 
 def test_files(tmp_path):

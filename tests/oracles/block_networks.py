@@ -84,6 +84,66 @@ def _drawn(net, K0, width, hidden, samples, seed):
     return tuple(np.stack(each, axis=1) for each in (residual, stream, fourth))
 
 
+def squared_gradients(net, slope, X, readin, width, hidden, seed):
+    """Σ dy_α/dθ dy_β/dθ over the entries of one network, (L + 2, P, P) by kinds of parameters.
+
+    Written out backward: g_u = dy/du for every signal u; slope is φ', y one output, readin the
+    variances of weights and biases of the read-in of inputs X (P, d).
+    """
+    rng, P, L = np.random.default_rng(seed), len(X), net.depth
+    found = {}
+
+    def affine(x, units, weight, bias):
+        W = rng.standard_normal((x.shape[-1], units)) * np.sqrt(weight / x.shape[-1])
+        return W, x @ W + np.sqrt(bias) * rng.standard_normal(units)
+
+    def add(layer, name, x, g):
+        for kind, of in (("weight", x @ x.T), ("bias", 1.0)):
+            each = found.setdefault(f"{name}_{kind}", np.zeros((L + 2, P, P)))
+            each[layer] = (g @ g.T) * of
+
+    def centred(g):
+        return g - g.mean(axis=-1, keepdims=True) if net.norm == "layer" else g
+
+    _, x = affine(X, width, *readin)
+    kept = []
+    for layer in range(L + 1):
+        n = normalized(x, net)
+        if layer == L:
+            break
+        inner, u = affine(n, hidden, net.inner, net.inner_bias)
+        gate, v = affine(n, hidden, net.gate, 0.0) if net.gated else (None, 1.0)
+        a = net.phi(u) * v
+        outer, f = affine(a, width, net.outer, net.outer_bias)
+        kept.append((x, n, inner, u, gate, v, a, outer))
+        x = net.gamma * (n if net.post else centred(x)) + net.rho * f
+    out, _ = affine(n, 1, net.out, net.out_bias)
+    add(L + 1, "readout", n, np.ones((P, 1)))
+    g_n, g_carried = np.broadcast_to(out[:, 0], n.shape), 0.0
+    for layer in range(L, -1, -1):
+        if net.post:
+            g_n, g_carried = g_n + g_carried, 0.0
+        if net.norm is None:
+            g = g_n
+        else:
+            size = np.sqrt((centred(x) ** 2).mean(axis=-1, keepdims=True) + net.epsilon)
+            g = centred(g_n - n * (n * g_n).mean(axis=-1, keepdims=True)) / size
+        g = g + centred(g_carried) if np.ndim(g_carried) else g
+        if layer == 0:
+            break
+        x, n, inner, u, gate, v, a, outer = kept[layer - 1]
+        add(layer, "outer", a, net.rho * g)
+        g_a = net.rho * g @ outer.T
+        g_u = g_a * slope(u) * v
+        add(layer, "inner", n, g_u)
+        g_n, g_carried = g_u @ inner.T, net.gamma * g
+        if net.gated:
+            add(layer, "gate", n, g_a * net.phi(u))
+            g_n = g_n + (g_a * net.phi(u)) @ gate.T
+    add(0, "readin", X, g)
+    return found
+
+
 def linear_moments(net, K0, width, hidden):
     """Exact ⟨R⟩, Var R and ⟨C⟩, Var C of every layer of one input, φ(h) = h, without norm or gate.
 

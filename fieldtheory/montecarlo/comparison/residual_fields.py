@@ -88,6 +88,8 @@ def _simulated_fields(
             by, _, name = field.simulated.partition(".")
             if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
                 continue
+            if solution.missing(field.name):
+                continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
             if across and all(getattr(s, across) is not None for s in simulations):
                 yield _Simulated(field, simulations, across, True)

@@ -21,7 +21,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
-from fieldtheory.networks.dispatch import SeparateTheory, residual_only
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -168,8 +168,6 @@ def covariance_with(
     >>> bool((np.abs(sampled.values - exact.values) <= 4 * sampled.error).all())
     True
     """
-    if isinstance(network := getattr(solution, "network", None), SeparateTheory):
-        raise residual_only("covariance_with", network)
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.input_kernel.ndim != 2 or solution.network.batch_shape:
@@ -182,6 +180,8 @@ def covariance_with(
         raise ValueError(f"layer must be an integer from {-size} to {size - 1}, got {layer!r}")
     m, seed = int(layer) % size, validation.integer("seed", seed, 0)
     if samples is not None:
+        if solution.network.markov:
+            raise not_there("samples", solution.network)
         samples = validation.integer("samples", samples, _FEWEST)
     batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
     values, error = (unpacked(each, True) for each in mean_and_error(batches, shares))

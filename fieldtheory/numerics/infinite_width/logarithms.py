@@ -2,9 +2,9 @@
 
 Both gaps 1 − c and 1 + c of two inputs are followed through the layers, see `homogeneous`. For ReLU
 and its relatives they and the shares of skip connection, branch and bias do not need the kernels
-themselves, whose logarithms are then
+themselves, which are numbers m 2^e with an exponent of any size, as responses and tangent kernels:
 
-    ln K' = ln(γ² e^(ln K) + a (A² + B²) e^(ln K) + c)
+    K' = γ² K + a (A² + B²) K + c
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,31 @@ def log(values: np.ndarray) -> np.ndarray:
         return np.log(np.abs(values))
 
 
-def _logsum(*parts: np.ndarray) -> np.ndarray:
-    return np.logaddexp.reduce(np.broadcast_arrays(*parts))
+# m and e of numbers m 2^e.
+Scaled = tuple[np.ndarray, np.ndarray]
+# Exponents of zero, and of what is nothing beside a number of order one.
+_ZERO, _NOTHING = -(2**40), -1100
+
+
+def _parts(*terms: tuple[Any, Any]) -> Scaled:
+    """Numbers m 2^e on a new first axis, with one exponent for all that lets the largest be one."""
+    m, e = (np.stack(np.broadcast_arrays(*each)) for each in zip(*terms, strict=True))
+    m, shift = np.frexp(m)
+    e = np.where(m == 0, _ZERO, e + shift)
+    largest = e.max(axis=0)
+    return np.ldexp(m, np.maximum(e - largest, _NOTHING)), largest
+
+
+def _sum(*terms: tuple[Any, Any]) -> Scaled:
+    """A sum of numbers m 2^e."""
+    m, e = _parts(*terms)
+    return m.sum(axis=0), e
+
+
+def _logs(layers: list[Scaled]) -> np.ndarray:
+    """ln|m 2^e|."""
+    m, e = map(np.stack, zip(*layers, strict=True))
+    return log(m) + np.where(m == 0, 0, e) * np.log(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +82,12 @@ def correlations(
     ``features(l, c, gaps)`` gives ⟨φφ⟩/√(MM) over the signals of layer l and its gaps.
     """
     pairs, K0 = field.pairs, field.pair_inputs
-    x, y = (field.own_inputs[..., members] for members in pairs)
     shape = np.broadcast_shapes(K0.shape, (*shares.shape[2:-1], len(pairs[0])))
     same = np.broadcast_to(identical(field.own_inputs, K0, pairs) & (K0 > 0), shape)
-    gaps = np.broadcast_to(np.where((x > 0) & (y > 0), gaps_of(x, y, K0), 1.0), (2, *shape))
-    c = np.broadcast_to(ratio(K0 + 0.0, np.sqrt(x) * np.sqrt(y)), shape)
+    own = (field.own_inputs[..., members] for members in pairs)
+    x, y, K0 = (np.broadcast_to(each, shape) for each in (*own, K0))
+    gaps = np.where((x > 0) & (y > 0), gaps_of(x, y, K0), 1.0)
+    c = ratio(K0 + 0.0, np.sqrt(x) * np.sqrt(y))
     c = np.where(np.abs(c) > _NEAR, _correlation(gaps), c)
     found: list[list[np.ndarray]] = [[c], [gaps], [], []]
     for l in range(1, field.network.depth + 2):
@@ -134,24 +159,19 @@ class Logarithms:
     lines: Lines
 
     @cached_property
-    def _logs(self) -> tuple[np.ndarray, ...]:
-        """ln a_l, ln c_l and ln γ_l² of the layers."""
-        layers = self.field.layers
-        return tuple(map(log, (layers.weights, layers.biases, layers.skips)))
-
-    @cached_property
-    def _own(self) -> tuple[np.ndarray, np.ndarray]:
-        """ln K^(l) of single inputs, (L + 2, ...), and the shares of its parts, (L + 2, 3, ...)."""
-        weights, biases, skips = self._logs
-        K0 = self.field.own_inputs
-        K = np.empty((len(weights), *np.broadcast_shapes(weights.shape[1:], K0.shape)))
-        K[0], shares = log(K0), np.zeros((len(K), 3, *K.shape[1:]))
-        for l in range(1, len(K)):
-            branch = weights[l] + np.log(self.lines.moment) + K[l - 1]
-            parts = np.broadcast_arrays(skips[l] + K[l - 1], branch, biases[l])
-            K[l] = _logsum(*parts)
-            shares[l] = np.exp(np.where(np.isinf(K[l]), -np.inf, parts - np.nan_to_num(K[l])))
-        return K, shares
+    def _own(self) -> tuple[list[Scaled], np.ndarray]:
+        """K^(l) of single inputs, and the shares of its parts, (L + 2, 3, ...)."""
+        layers, K0 = self.field.layers, self.field.own_inputs
+        shape = np.broadcast_shapes(layers.weights.shape[1:], K0.shape)
+        K = [_sum((np.broadcast_to(K0, shape), 0))]
+        shares = [np.zeros((3, *shape))]
+        for l in range(1, len(layers.weights)):
+            k, e = K[-1]
+            branch = layers.weights[l] * self.lines.moment * k
+            parts, e = _parts((layers.skips[l] * k, e), (branch, e), (layers.biases[l], 0))
+            K.append((parts.sum(axis=0), e))
+            shares.append(ratio(parts, np.broadcast_to(K[-1][0], parts.shape)))
+        return K, np.stack(shares)
 
     @cached_property
     def pairs(self) -> Correlations:
@@ -170,59 +190,62 @@ class Logarithms:
         """⟨φ'φ'⟩ of pairs, (L + 1, ..., pairs)."""
         return self.lines.averages(np.moveaxis(self.pairs.gaps[:-1], 1, 0))[0]
 
-    def _half(self, own: np.ndarray) -> np.ndarray:
-        """Halves of both inputs of pairs together."""
-        return sum(own[..., members] / 2 for members in self.field.pairs)
-
     @property
     def kernels(self) -> np.ndarray:
         """ln|K^(l)|, shape (..., L + 2) or (..., L + 2, P, P)."""
-        own = self._own[0]
-        pair = self.field.has_matrix and self._half(own) + log(self.pairs.c)
-        return self.field.assembled(own, pair)
+        own = _logs(self._own[0])
+        if not self.field.has_matrix:
+            return self.field.assembled(own, None)
+        first, second = (own[..., members] for members in self.field.pairs)
+        return self.field.assembled(own, first / 2 + second / 2 + log(self.pairs.c))
 
     @property
     def response(self) -> np.ndarray:
         """ln|∂K^(l)/∂K^(0)|, shape (..., L + 1) or (..., L + 1, P, P)."""
         layers = self.field.layers
-        moment = np.full((len(layers.skips) - 2, *self._own[0].shape[1:]), self.lines.moment)
 
-        def through(slopes: np.ndarray) -> np.ndarray:
-            gains = log(layers.skips[1:-1] + layers.weights[1:-1] * slopes)
-            return np.concatenate([np.zeros_like(gains[:1]), np.cumsum(gains, axis=0)])
+        def through(slopes: Any, shape: tuple[int, ...]) -> np.ndarray:
+            chi = [_sum((np.ones(shape), 0))]
+            for gain in layers.skips[1:-1] + layers.weights[1:-1] * slopes:
+                chi.append(_sum((gain * chi[-1][0], chi[-1][1])))
+            return _logs(chi)
 
-        pair = self.field.has_matrix and through(self._pair_slopes[:-1])
-        return self.field.assembled(through(moment), pair)
+        own = through(self.lines.moment, self._own[1].shape[2:])
+        if not self.field.has_matrix:
+            return self.field.assembled(own, None)
+        slopes = self._pair_slopes[:-1]
+        return self.field.assembled(own, through(slopes, slopes.shape[1:]))
 
     def tangents(self, trained: Trained) -> tuple[np.ndarray, np.ndarray]:
         """ln|Θ^(l)| and the signs of Θ^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
-        field, (K, _), m = self.field, self._own, self.lines.moment
+        field, (K, shares), m = self.field, self._own, self.lines.moment
         layers = field.layers
-        shaped = trained.shaped(field.trailing, K.ndim - 1 - field.trailing)
-        w, u = log(shaped.weights), log(shaped.biases)
-        M = np.log(m) + K[:-1]
-        theta = np.empty_like(K)
-        theta[0] = log(shaped.weights[0] * field.own_inputs + shaped.biases[0])
-        for l in range(1, len(K)):
-            carried = log(layers.skips[l] + layers.weights[l] * m) + theta[l - 1]
-            theta[l] = _logsum(carried, w[l] + M[l - 1], u[l])
+        shaped = trained.shaped(field.trailing, shares.ndim - 2 - field.trailing)
+
+        def through(inputs: np.ndarray, slopes: Any, averages: list[Scaled]) -> list[Scaled]:
+            gains = layers.skips[1:] + layers.weights[1:] * slopes
+            start = shaped.weights[0] * inputs + shaped.biases[0]
+            theta = [_sum((np.broadcast_to(start, averages[0][0].shape), 0))]
+            for l, ((t, e), (M, of_M)) in enumerate(zip(theta, averages, strict=False), 1):
+                added = (shaped.weights[l] * M, of_M), (shaped.biases[l], 0)
+                theta.append(_sum((gains[l - 1] * t, e), *added))
+            return theta
+
+        own = through(field.own_inputs, m, [(m * k, e) for k, e in K[:-1]])
+        signs = np.sign([t for t, _ in own])
         if not field.has_matrix:
-            return field.assembled(theta, None), field.assembled(np.isfinite(theta) * 1.0, None)
-        # Pairs relative to the roots of both inputs' own.
-        size = self._half(theta)
-        sizes = np.where(np.isinf(size), 0.0, size)
-        tau = np.empty_like(size)
-        start = shaped.weights[0] * field.pair_inputs + shaped.biases[0]
-        tau[0] = start * np.exp(-sizes[0])
-        of_M = self._half(M)
-        for l in range(1, len(K)):
-            gain = layers.skips[l] + layers.weights[l] * self._pair_slopes[l - 1]
-            average = shaped.weights[l] * self.pairs.of_phi[l - 1] * np.exp(of_M[l - 1] - sizes[l])
-            own = average + shaped.biases[l] * np.exp(-sizes[l])
-            tau[l] = gain * tau[l - 1] * np.exp(sizes[l - 1] - sizes[l]) + own
-        same = identical(field.own_inputs, field.pair_inputs, field.pairs)
-        tau = np.where(same, np.isfinite(size), np.where(np.isinf(size), 0.0, tau))
-        return (
-            field.assembled(theta, sizes + log(tau)),
-            field.assembled(np.isfinite(theta) * 1.0, np.sign(tau)),
-        )
+            return field.assembled(_logs(own), None), field.assembled(signs, None)
+
+        def average(l: int) -> Scaled:
+            """⟨φφ⟩ = √(M M) times a correlation."""
+            (k, e), (k_, e_) = ([each[..., at] for each in K[l]] for at in field.pairs)
+            odd = (e + e_) % 2
+            root = np.sqrt(k) * np.sqrt(k_) * np.where(odd, np.sqrt(2), 1)
+            return m * root * self.pairs.of_phi[l], (e + e_ - odd) // 2
+
+        slopes = self._pair_slopes
+        pair = through(field.pair_inputs, slopes, [average(l) for l in range(len(slopes))])
+        same, first = identical(field.own_inputs, field.pair_inputs, field.pairs), field.pairs[0]
+        logs = np.where(same, _logs(own)[..., first], _logs(pair))
+        pair_signs = np.where(same, signs[..., first], np.sign([t for t, _ in pair]))
+        return field.assembled(_logs(own), logs), field.assembled(signs, pair_signs)

@@ -83,7 +83,8 @@ def trained(network: DeepNetwork, parametrization: str, rates: np.ndarray) -> Tr
     for k, name in enumerate(network.signal_names):
         of_weights, of_biases = of(f"{name}_weight"), of(f"{name}_bias")
         parameters, _ = of_layers(network)
-        bias = network.signals(0.0, parameters)[k]  # type: ignore[attr-defined]
+        bias = np.zeros(layers.weights.shape)
+        bias[1:-1] = network.signals(0.0, parameters)[k]  # type: ignore[attr-defined]
         if standard:
             variance = np.zeros(layers.weights.shape)
             variance[1:-1] = parameters[f"{name}_weight_variance"]

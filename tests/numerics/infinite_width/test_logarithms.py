@@ -7,7 +7,6 @@ import sympy as sp
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from fieldtheory.numerics.infinite_width.scaled_theory import stays_in_float64
 from tests.oracles import deep_kernels
 from tests.rounding import assert_same
 from tests.tables import some
@@ -48,7 +47,7 @@ CLOSED = {
     "ReLU without bias": (network("relu", 1500, bias_variance=0.0), deep_kernels.bent(1, 0)),
     "leaky ReLU": (network("leaky_relu", 1300, weight_variance=2.0), deep_kernels.bent(1, "0.01")),
     "|x|": (network("abs(h)", 1400, weight_variance=0.8), deep_kernels.bent(1, -1)),
-    "erf with large skips": (network("erf", 1200, skip_scale=2.0), deep_kernels.error_function()),
+    "linear": (network("linear", 1200, skip_scale=2.0), deep_kernels.bent(1, 1)),
     "schedule": (
         network("relu", 1100, branch_scale=lambda l, L: 1 + l / L),
         deep_kernels.bent(1, 0),
@@ -101,26 +100,6 @@ def test_two_inputs(case):
     np.testing.assert_allclose(solution.log_response[:, 0, 0], alone.log_response, rtol=1e-14)
 
 
-NEAR_RELU = ["softplus", "gelu", "swish", "elu"]
-
-
-@pytest.mark.parametrize("name", some(NEAR_RELU, {"gelu", "elu"}))
-def test_relatives_of_relu(name):
-    """Behind 1e13 they are lines with what is left of order 1/K, and grow as ReLU does."""
-    net = network(name, 250, weight_variance=2.0)
-    K0 = 1e250 * P
-    solution = ft.solve(net, K0)
-    phi = deep_kernels.bent(1, 0)
-    kernels, responses = deep_kernels.two_inputs(
-        phi, layers(net), *map(mpf, K0[[0, 1, 0], [0, 1, 1]])
-    )
-    found = solution.log_kernels[:, [0, 1, 0], [0, 1, 1]]
-    np.testing.assert_allclose(found, np.stack([logs(k) for k in kernels]), rtol=1e-12)
-    np.testing.assert_allclose(
-        solution.log_response[:, 0, 1], logs(responses), rtol=1e-12, atol=2e-12
-    )
-
-
 def test_logarithms_of_what_does_not_overflow_are_those_of_the_numbers():
     net = network("relu", 20, branch_scale=[[0.1], [0.3]])
     for K0 in (0.3, P):
@@ -153,41 +132,16 @@ def test_zero_inputs_and_zero_covariances():
     assert (same == same[:, :1, :1]).all()
 
 
-def test_zero_covariances_of_odd_functions_are_numbers():
-    """Those of independent inputs have nothing to lose; those that underflow have."""
-    for kernels in ([[1.0, 0.0], [2.0, 0.0]], [[1.0, 0.0], [2.0, 0.3]]):
-        assert stays_in_float64(lambda: np.array(kernels), 0)  # noqa: B023
-    for kernels in ([[1.0, 1e-200], [2.0, 0.0]], [[1.0, 0.2], [2.0, 1e-300]]):
-        assert not stays_in_float64(lambda: np.array(kernels), 0)  # noqa: B023
-
-
-@pytest.mark.parametrize("text", ["h**3", "exp(h)", "sinh(h)", "relu(h)**2"])
-def test_what_is_no_line_far_from_zero_is_refused(text):
-    net = network(text, 50, weight_variance=4.0)
-    for field in FIELDS:
-        with pytest.raises(OverflowError, match="a line on either side of zero"):
-            getattr(ft.solve(net, 30.0), field)
-
-
-def test_narrow_signals_of_other_functions_are_refused():
-    """Products of such variances are lost, and cos is no line near zero."""
-    with pytest.raises(OverflowError, match="a line on either side of zero"):
-        ft.solve(network("cos", 1), 1e-310).log_kernels  # noqa: B018
-
-
-def test_lines_that_are_approached_slowly():
-    """sqrt(1 + h^2) is |h| where nothing else counts, and the kernels of both go on alike."""
-    slow, exact = network("sqrt(1+h**2)", 1100), network("abs(h)", 1100)
-    for field in ("log_kernels", "log_response"):
-        found, expected = (getattr(ft.solve(net, 1e60 * P), field) for net in (slow, exact))
-        np.testing.assert_allclose(found[:-1], expected[:-1], rtol=1e-12, atol=1e-10)
-    single = ft.solve(slow, 0.3).log_kernels
-    # M = 1 + K and M' = 1 exactly.
-    kernels, K = [mpf(0.3)], mpf(0.3)
-    for skip, a, c in layers(slow):
-        K = skip * K + a * (1 + K) + c
-        kernels.append(K)
-    np.testing.assert_allclose(single, logs(kernels), rtol=1e-12)
+@pytest.mark.parametrize("text", ["gelu", "exp(h)", "h**3", "sqrt(1+h**2)"])
+def test_other_functions_have_logarithms_of_numbers(text):
+    s = ft.solve(network(text, 1), P)
+    for name in FIELDS:
+        of = getattr(s, name.removeprefix("log_"))
+        assert_same(getattr(s, name), np.log(np.abs(of)))
+    beyond = ft.solve(network(text, 1500, weight_variance=4.0), 30.0)
+    for name in FIELDS:
+        with pytest.raises(OverflowError, match="exceeds the range of float64 in layer"):
+            getattr(beyond, name)
 
 
 def test_tables_files_plots_and_sweeps(tmp_path):

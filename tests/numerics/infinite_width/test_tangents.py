@@ -117,7 +117,7 @@ def test_pairs_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["one norm", "many norms", "doubtful"])
-@pytest.mark.parametrize("rates", [{}, {"parametrization": "standard", "weight_rates": 0.1}])
+@pytest.mark.parametrize("rates", [{}, {"parametrization": "standard", "rates": {"weight": 0.1}}])
 def test_many_inputs(kind, rates):
     """The output alone, by a map of pairs, is what the recursion over the layers gives."""
     net = ft.ResidualNetwork(depth=20, activation="relu", branch_scale=0.2)

@@ -7,7 +7,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.tangents import Trained
-from fieldtheory.numerics.tangent.parametrizations import trained
+from fieldtheory.numerics.tangent.parametrizations import checked_rates, trained
 from tests.examples import K0_PAIR
 from tests.oracles import gradients, recursion
 from tests.rounding import assert_same
@@ -35,6 +35,14 @@ PHI = {
 }
 UPPER = np.triu_indices(2)
 LAST = NET.depth + 2
+
+
+def rates(weights, biases):
+    """Those of the read-in, the layers and the readout, by kinds of parameters."""
+    found = {}
+    for kind, each in (("weight", weights), ("bias", biases)):
+        found |= {f"readin_{kind}": each[0], kind: each[1:-1], f"readout_{kind}": each[-1]}
+    return found
 
 
 def test_the_backward_pass_gives_the_gradients():
@@ -93,7 +101,7 @@ RATES = {
 def test_ntk_parametrization(sampled, case):
     w, b = RATES[case]
     mean, error = sampled.estimate(w * WEIGHT_VARIANCES, b * BIAS_VARIANCES)
-    found = ft.tangent_kernels(sampled.net, K0, weight_rates=w, bias_rates=b)
+    found = ft.tangent_kernels(sampled.net, K0, rates(w, b))
     theory = found.output_tangent_kernel[UPPER]
     assert (np.abs(theory - mean) < 4 * error).all()
     seen = sampled.seen if case == "all" else 2 * sampled.seen
@@ -106,7 +114,7 @@ def test_standard_parametrization_layer_by_layer(sampled, layer):
     one, none = np.eye(LAST)[layer], np.zeros(LAST)
     width = sampled.net.width
     for w, b in ((one, none), (none, one)):
-        found = ft.tangent_kernels(sampled.net, K0, "standard", weight_rates=w, bias_rates=b)
+        found = ft.tangent_kernels(sampled.net, K0, rates(w, b), "standard")
         theory = found.output_tangent_kernel[UPPER]
         if w.any():
             theory = theory / (3 if layer == 0 else width)
@@ -126,10 +134,11 @@ def test_linear_networks_of_any_width():
 
 def test_everything_is_rate_one():
     for net in (NET, NET.replace(branch_scale=[[0.1], [0.2]])):
-        found, expected = trained(net), Trained.everything(net)
+        found = trained(net, "ntk", checked_rates(net, None))
+        expected = Trained.everything(net)
         np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-15)
         np.testing.assert_allclose(found.biases, expected.biases, rtol=1e-15)
-    same = ft.tangent_kernels(NET, K0, "NTK")
+    same = ft.tangent_kernels(NET, K0, parametrization="NTK")
     assert same.parametrization == "ntk"
     expected = ft.solve(NET, K0).tangent_kernels
     np.testing.assert_allclose(same.tangent_kernels, expected, rtol=1e-14)
@@ -137,37 +146,42 @@ def test_everything_is_rate_one():
 
 @pytest.mark.parametrize("K", [0.6, np.array([[0.6, 0.4], [0.4, 0.9]])], ids=["one", "pair"])
 def test_rates_add_up(K):
-    """Θ is linear in the rates, and the output alone is what all layers give."""
+    """Θ is linear in the rates, as the parts have it, and the output is what all layers give."""
     rng = np.random.default_rng(0)
-    w, b = rng.uniform(0, 2, (2, LAST))
+    given = rates(*rng.uniform(0, 2, (2, LAST)))
+    frozen = dict.fromkeys(NET.trained, 0.0)
     for kind in ("ntk", "standard"):
-        whole = ft.tangent_kernels(NET, K, kind, weight_rates=w, bias_rates=b)
-        parts = [
-            rate * ft.tangent_kernels(NET, K, kind, **{name: unit, other: 0}).tangent_kernels
-            for name, other, rates in (
-                ("weight_rates", "bias_rates", w),
-                ("bias_rates", "weight_rates", b),
-            )
-            for rate, unit in zip(rates, np.eye(LAST), strict=True)
-        ]
-        alone = ft.tangent_kernels(NET, K, kind, w, b).output_tangent_kernel
-        np.testing.assert_allclose(whole.tangent_kernels, sum(parts), rtol=1e-12)
+        whole = ft.tangent_kernels(NET, K, given, kind)
+        found = []
+        for name, parts in zip(NET.trained, whole.parts, strict=True):
+            layers = [0] if name.startswith("readin") else [LAST - 1]
+            hidden = name in ("weight", "bias")
+            for l in range(1, LAST - 1) if hidden else layers:
+                alone = np.eye(NET.depth)[l - 1] * given[name] if hidden else given[name]
+                found.append(ft.tangent_kernels(NET, K, frozen | {name: alone}, kind))
+                np.testing.assert_allclose(
+                    parts[l], found[-1].output_tangent_kernel, rtol=1e-12, atol=1e-15
+                )
+        total = sum(each.tangent_kernels for each in found)
+        alone = ft.tangent_kernels(NET, K, given, kind).output_tangent_kernel
+        np.testing.assert_allclose(whole.tangent_kernels, total, rtol=1e-12)
+        np.testing.assert_allclose(whole.parts.sum(axis=(0, 1)), alone, rtol=1e-12)
         np.testing.assert_allclose(alone, whole.tangent_kernels[-1], rtol=1e-14)
         np.testing.assert_array_equal(whole.output_tangent_kernel, whole.tangent_kernels[-1])
 
 
 def test_batches():
     net = NET.replace(branch_scale=[[0.1], [0.3]], skip_scale=[0.9])
-    found = ft.tangent_kernels(net, K0, "standard", weight_rates=0.5)
+    found = ft.tangent_kernels(net, K0, {"weight": 0.5}, "standard")
     for i in range(2):
-        one = ft.tangent_kernels(net.member((2,), (i,)), K0, "standard", weight_rates=0.5)
+        one = ft.tangent_kernels(net.member((2,), (i,)), K0, {"weight": 0.5}, "standard")
         np.testing.assert_allclose(found.tangent_kernels[i], one.tangent_kernels, rtol=1e-14)
         np.testing.assert_allclose(found.output_tangent_kernel[i], one.output_tangent_kernel)
 
 
 def test_a_readout_that_learns_alone_sees_the_kernel():
     last = np.eye(LAST)[-1]
-    found = ft.tangent_kernels(NET, K0, weight_rates=last, bias_rates=last)
+    found = ft.tangent_kernels(NET, K0, rates(last, last))
     np.testing.assert_allclose(
         found.output_tangent_kernel, ft.solve(NET, K0).output_kernel, rtol=1e-15
     )
@@ -177,19 +191,23 @@ def test_a_readout_that_learns_alone_sees_the_kernel():
 @pytest.mark.parametrize("suffix", [".npz", ".nc"])
 @pytest.mark.parametrize("K", [0.6, K0_PAIR + 0.3], ids=["one", "pair"])
 def test_files_tables_and_plots(K, suffix, tmp_path):
-    rates = [0, 1, 0.5, 2]
-    found = ft.tangent_kernels(NET, K, "standard", weight_rates=rates, rtol=1e-11)
+    given = {"readin_weight": 0, "weight": [1, 0.5], "readout_weight": 2}
+    found = ft.tangent_kernels(NET, K, given, "standard", rtol=1e-11)
+    _ = found.parts
     found.save(tmp_path / f"t{suffix}")
     loaded = ft.TangentKernels.load(tmp_path / f"t{suffix}")
     assert (loaded.network, loaded.parametrization, loaded.rtol) == (NET, "standard", 1e-11)
-    np.testing.assert_array_equal(loaded.weight_rates, rates)
+    np.testing.assert_array_equal(loaded.rates, found.rates)
+    np.testing.assert_array_equal(loaded.parts, found.parts)
+    assert found.rates[::2].tolist() == [[0, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0, 2]]
     np.testing.assert_array_equal(loaded.tangent_kernels, found.tangent_kernels)
     np.testing.assert_array_equal(loaded.output_tangent_kernel, found.output_tangent_kernel)
     rows = found.rows()
     assert json.loads(json.dumps(rows))[-1]["Theta"] == found.tangent_kernels[-1].flat[-1]
     assert len(found.plot().axes) == 1
     labelled = found.to_xarray()
-    assert labelled.weight_rates.dims == ("layer",)
+    assert labelled.rates.dims == ("trained", "layer")
+    assert labelled.trained.values.tolist() == list(NET.trained)
     assert labelled.tangent_kernels.attrs["symbol"] == r"\Theta^{(l)}"
 
 
@@ -217,13 +235,15 @@ def test_fields_of_the_solution_in_files_sweeps_and_plots(K, tmp_path):
     "arguments, message",
     [
         ({"parametrization": "pytorch"}, "parametrization must be one of ntk, standard, got 'py"),
-        ({"weight_rates": [1, 2]}, r"weight_rates must be a number or depth \+ 2 = 4 of them"),
-        ({"bias_rates": np.ones((2, 5))}, r"bias_rates must be a number .* got shape \(2, 5\)"),
-        ({"weight_rates": -1}, "weight_rates must be >= 0, got -1.0"),
-        ({"bias_rates": np.nan}, "bias_rates must be finite"),
+        ({"rates": {"weight": [1, 2, 3]}}, r"rates\['weight'\] must be a number or 2 of them"),
+        ({"rates": {"bias": np.ones((2, 5))}}, r"a number or 2 of them, got shape \(2, 5\)"),
+        ({"rates": {"readin_bias": [1]}}, r"rates\['readin_bias'\] must be a number, got shape"),
+        ({"rates": {"weight": -1}}, r"rates\['weight'\] must be >= 0, got -1.0"),
+        ({"rates": {"bias": np.nan}}, r"rates\['bias'\] must be finite"),
+        ({"rates": {"inner_weight": 0}}, "rates must be one of readin_weight, .*'inner_weight'"),
         ({"rtol": 1.0}, "rtol must be a number from"),
         ({"parametrization": "standard", "K0": 0.2}, "K0 must have variances of at least readin"),
-        ({"weight_rates": 2.0, "K0": 0.2}, r"readin_bias_variance=0\.3, .* got 0\.2$"),
+        ({"rates": {"readin_weight": 2.0}, "K0": 0.2}, r"readin_bias_variance=0\.3, .* got 0\.2$"),
     ],
     ids=str,
 )
@@ -233,14 +253,16 @@ def test_bad_arguments(arguments, message):
 
 
 def test_arguments_that_are_of_no_use():
-    with pytest.raises(TypeError, match="weight_rates must be a real number or an array"):
-        ft.tangent_kernels(NET, 0.6, weight_rates="fast")
+    with pytest.raises(TypeError, match="must be a real number or an array"):
+        ft.tangent_kernels(NET, 0.6, {"weight": "fast"})
+    with pytest.raises(TypeError, match="rates must map kinds of parameters to rates, got 0.5"):
+        ft.tangent_kernels(NET, 0.6, 0.5)
     with pytest.raises(TypeError, match="network must be"):
         ft.tangent_kernels(3, 0.6)
     net = NET.replace(readin_weight_variance=0.0)
     with pytest.raises(ValueError, match="readin_weight_variance must be positive, .* got 0"):
-        ft.tangent_kernels(net, 0.6, "standard")
-    ft.tangent_kernels(net, 0.6, "standard", weight_rates=[0, 1, 1, 1])
+        ft.tangent_kernels(net, 0.6, parametrization="standard")
+    ft.tangent_kernels(net, 0.6, {"readin_weight": 0}, "standard")
     with pytest.raises(ValueError, match="must have no jumps"):
         _ = ft.tangent_kernels(NET.replace(activation="sign"), 0.6).tangent_kernels
 
@@ -248,6 +270,6 @@ def test_arguments_that_are_of_no_use():
 def test_weights_that_start_at_zero_are_trained():
     """σ_w = 0: nothing to train in the parametrisation of Jacot et al., all of it in the other."""
     net = NET.replace(weight_variance=0.0)
-    hidden = [0, 1, 1, 0]
-    assert not ft.tangent_kernels(net, 0.6, "ntk", hidden, 0).output_tangent_kernel.any()
-    assert ft.tangent_kernels(net, 0.6, "standard", hidden, 0).output_tangent_kernel > 1
+    hidden = rates([0, 1, 1, 0], np.zeros(4))
+    assert not ft.tangent_kernels(net, 0.6, hidden, "ntk").output_tangent_kernel.any()
+    assert ft.tangent_kernels(net, 0.6, hidden, "standard").output_tangent_kernel > 1
