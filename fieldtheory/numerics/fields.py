@@ -7,9 +7,8 @@ that simulations estimate are declared with their results, in the same form.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +55,9 @@ class Field:
         The field whose layers it sums, which is all that it costs.
     of_kernels : bool
         Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
+    of_chain : bool
+        Whether it is one of Gram matrices that are a chain: its covariances take averages of every
+        layer with itself alone, and their terms in 1/N are as large as what fluctuates there.
     diagonal : str
         Symbol of the entries of a layer with itself, in LaTeX, for fields of two layers.
     panel : str
@@ -90,6 +92,7 @@ class Field:
     corrects: str = ""
     sum_of: str = ""
     of_kernels: bool = False
+    of_chain: bool = False
     diagonal: str = ""
     panel: str = ""
     column: str = ""
@@ -127,8 +130,10 @@ def table(*rows: Field) -> dict[str, Field]:
 # Words of a table for parameters that go together.
 _KINDS: Mapping[str, Mapping[str, Any]] = {
     "always": {"written": "always"},
+    "labelled": {"written": "one input"},
     "with_error": {"error": True},
     "of_kernels": {"of_kernels": True},
+    "of_chain": {"of_chain": True},
     "several": {"inputs": "several"},
     "one_network": {"batches": False, "written": "always"},
     "finite": {"batches": False, "written": "one input"},
@@ -154,9 +159,9 @@ def fields_of(text: str) -> dict[str, Field]:
     text : str
         Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
         and further parameters, such as ``column=K`` or words for several at once: always,
-        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, spread, shift,
-        order_1, order_2, of_pairs, of_input, of_none, of_sources. A line that begins with a bar
-        goes on with the one before.
+        labelled, with_error, of_kernels, of_chain, several, one_network, finite, two_loops,
+        if_asked, spread, shift, order_1, order_2, of_pairs, of_input, of_none, of_sources. A line
+        that begins with a bar goes on with the one before.
 
     Examples
     --------
@@ -369,20 +374,26 @@ DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
     gram | time input input_ | \langle q_{ij} \rangle
         | Gram matrix of the features, its mean over networks | always of_kernels
     gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
-        | variances of the Gram matrix over networks | order_1
-    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
+        | variances of the Gram matrix over networks | order_1 labelled
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron
+        | order_1 labelled
     """
 )
-# The fields of Gram chains alone.
+# The fields of Gram chains that others do not have, or in which simulations differ for another
+# reason.
 GRAM_FIELDS: Mapping[str, Field] = fields_of(
     r"""
     stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
         | covariances of the Gram matrices of the stream in two layers over networks
         | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
-        | simulated=Ensemble.kernel_covariance
+        | simulated=Ensemble.kernel_covariance of_chain
     shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
         | shares of the blocks in the mean squares behind them | of_input
     """
-)
+) | {
+    name: replace(row, of_chain=True)
+    for name, row in FIELDS.items()
+    if row.simulated.startswith("Ensemble")
+}
 # All that theory and simulation are compared in.
-COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(GRAM_FIELDS), dict(FIELDS))
+COMPARED: Mapping[str, Field] = {**FIELDS, **GRAM_FIELDS, **DIFFUSION_FIELDS}

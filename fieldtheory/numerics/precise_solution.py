@@ -233,11 +233,8 @@ class PreciseSolution(Result):
         """Those that have been computed, kernels and responses."""
         return super()._chosen(stored=True)
 
-    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
-        return super()._over_layers(field, values).astype(float)
-
-    def _entry(self, values: Any, pair: Any) -> str:
-        return mpmath.nstr(values[pair] if pair else values, self.digits)
+    def _entry(self, value: Any) -> str:
+        return mpmath.nstr(value, self.digits)
 
     @cached_property
     def _theory(self) -> tuple[Recursion, int]:

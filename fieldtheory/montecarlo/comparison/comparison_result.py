@@ -6,33 +6,32 @@ Is the theory right? Does it describe this width?
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldtheory.montecarlo.comparison import verdict_text
-from fieldtheory.montecarlo.comparison.compared_field import (
+from fieldtheory.montecarlo.comparison.compared import (
     AGREES,
     DISAGREES,
+    NUMBERS,
     OFF,
+    PLACES,
     RIGHT,
     UNRESOLVED,
+    WIDTH,
     WITHIN,
-    AtWidth,
-    Coefficient,
-    ComparedField,
+    Compared,
 )
 from fieldtheory.montecarlo.comparison.verdict_text import DESCRIBES, DOES_NOT
 from fieldtheory.numerics.fields import COMPARED, notes
-from fieldtheory.numerics.storage import Labelled, Variables
+from fieldtheory.numerics.storage import Variables
 from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.tables import table_html, table_text
 
-_INPUTS = ("alpha", "beta", "gamma", "delta")
-# Columns of the table of all entries with their meaning and symbol, and those that others imply.
+# Columns of the table of all entries with their meaning and symbol.
 _COLUMNS = {
     "question": ("right: is the theory right; width: does it describe this width", ""),
     "quantity": ("compared field of the solution", "q"),
@@ -53,10 +52,13 @@ _COLUMNS = {
     "z": ("deviation in standard errors", "z"),
     "verdict": ("whether the entry agrees, or is within the tolerance", ""),
 }
+# Those that others imply, which files do not hold.
 _DERIVED = ("deviation", "z", "verdict")
-_COUNTS = ("layer", "layer_", *_INPUTS)
-_NUMBERS = ("theory", "simulation", "error", "size")
-_NEXT = "theory_to_order_"
+_NEXT = "_to_order_"
+
+
+def _tuple(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +70,9 @@ class Comparison(Stored):
 
     Parameters
     ----------
-    extrapolated : tuple of Coefficient
+    extrapolated : tuple of Compared
         Is the theory right? The coefficients of 1/N, extrapolated over ``widths``.
-    at_width : tuple of AtWidth
+    at_width : tuple of Compared
         Does it describe this width? The quantities as they were simulated at ``width``.
     widths : tuple of int
         Widths N that were extrapolated.
@@ -95,14 +97,30 @@ class Comparison(Stored):
     ('agrees', 'describes')
     """
 
-    extrapolated: tuple[Coefficient, ...]
-    at_width: tuple[AtWidth, ...]
+    settings: ClassVar = {
+        **{"widths": _tuple, "width": int, "false_alarm": float, "threshold": float},
+        **{"tolerance": float, "threshold_at_width": float, "not_compared": _tuple},
+        "neglected": str,
+    }
+
+    extrapolated: tuple[Compared, ...]
+    at_width: tuple[Compared, ...]
     widths: tuple[int, ...]
     width: int
     false_alarm: float
     tolerance: float
     not_compared: tuple[str, ...]
     neglected: str
+
+    @cached_property
+    def threshold(self) -> float:
+        """Largest |z| that counts as chance in the extrapolated values."""
+        return self.extrapolated[0].threshold
+
+    @cached_property
+    def threshold_at_width(self) -> float:
+        """The same of the values at the width."""
+        return self.at_width[0].threshold
 
     @cached_property
     def verdict(self) -> str:
@@ -149,18 +167,23 @@ class Comparison(Stored):
         ``order`` is the power of 1/N of the theory, ``deviation`` relative. Where the solution has
         terms beyond the leading order, ``theory_to_order_1`` and so on contain them.
         """
-        table = {name: _with_none(name, values) for name, values in _table(self).items()}
-        return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        columns: dict[str, list[Any]] = {}
+        for name, values in self._columns().items():
+            missing = values == -1 if values.dtype.kind == "i" else values != values
+            column = values.astype(object)
+            column[missing] = None
+            columns[name] = column.tolist()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @property
     def summary(self) -> list[dict[str, Any]]:
         """Is the theory right? Of every coefficient its worst entry, and what it would show."""
-        return verdict_text.coefficient_rows(self.extrapolated)
+        return verdict_text.summary(self.extrapolated)
 
     @property
     def summary_at_width(self) -> list[dict[str, Any]]:
         """Does it describe this width? Of every quantity its worst entry."""
-        return verdict_text.width_rows(self.at_width)
+        return verdict_text.summary(self.at_width)
 
     def plot(self) -> Any:
         """Theory as lines and simulation as points, above what either answer rests on.
@@ -180,7 +203,7 @@ class Comparison(Stored):
             for field in self.extrapolated
             if field.name in raw and {"layer", "time"} & field.index.keys()
         ]
-        limits = self.extrapolated[0].threshold, self.tolerance
+        limits = self.threshold, self.tolerance
         # The question and the first word of the answer.
         short = [text[: text.index(": ")].removesuffix(",") for text in self.sentences]
         # Behind the hidden layers is the output.
@@ -188,61 +211,58 @@ class Comparison(Stored):
         hidden = max((of.index["layer"].max() for of in outputs), default=np.inf)
         return draw_comparison(panels, self.widths, self.width, hidden, *limits, "\n".join(short))
 
-    def labelled(self, stored: bool) -> Labelled:
-        """A row for every comparison; indices that a quantity does not have are -1."""
+    def _columns(self) -> dict[str, np.ndarray]:
+        """All entries as columns; a place or a number that does not apply is -1 or nan."""
+        powers = sorted({power for field in self.at_width for power in field.with_next})
+        parts = [field.columns(powers) for field in (*self.extrapolated, *self.at_width)]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if np.isnan(columns["time"]).all():
+            del columns["time"]
+        return columns
+
+    def _arguments(self, stored: bool) -> Variables:
+        """A row for every entry."""
         variables: Variables = {}
-        for name, values in _table(self).items():
-            base, _, power = name.partition("_to_order_")
+        for name, values in self._columns().items():
+            base, _, power = name.partition(_NEXT)
             if not (stored and base in _DERIVED):
                 words, symbol = _COLUMNS[base]
                 words += f", to order {power} in 1/N" if power else ""
                 variables[name] = ("comparison",), values, notes(words, symbol)
-        attributes = {
-            "widths": json.dumps(self.widths),
-            "width": self.width,
-            "false_alarm": self.false_alarm,
-            "threshold": self.extrapolated[0].threshold,
-            "tolerance": self.tolerance,
-            "threshold_at_width": self.at_width[0].threshold,
-            "not_compared": json.dumps(self.not_compared),
-            "neglected": self.neglected,
-        }
-        return Labelled(variables, {}, attributes)
+        return variables
 
     @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The comparison of the arrays, numbers and text in a file."""
-        plain = {
-            name: np.asarray(value).item() for name, value in content.items() if np.size(value) == 1
-        }
-        right = {"threshold": plain["threshold"]}
-        described = {"threshold": plain["threshold_at_width"], "tolerance": plain["tolerance"]}
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         columns = {
-            name: np.asarray(values) for name, values in content.items() if np.ndim(values) == 1
+            name: np.asarray(values)
+            for name, values in content.items()
+            if name.partition(_NEXT)[0] in _COLUMNS
         }
         heads = list(zip(*(columns[name].tolist() for name in list(_COLUMNS)[:3]), strict=True))
-        fields = [
-            (head, {name: values[[h == head for h in heads]] for name, values in columns.items()})
-            for head in dict.fromkeys(heads)
-        ]
-        return cls(
-            tuple(
-                Coefficient(**_entries(head, part), remainder=part["remainder"], **right)
-                for head, part in fields
-                if head[0] == RIGHT
-            ),
-            tuple(
-                AtWidth(**_entries(head, part), with_next=_sums(part), **described)
-                for head, part in fields
-                if head[0] != RIGHT
-            ),
-            tuple(json.loads(plain["widths"])),
-            plain["width"],
-            plain["false_alarm"],
-            plain["tolerance"],
-            tuple(json.loads(plain["not_compared"])),
-            plain["neglected"],
-        )
+        fields: dict[str, list[Compared]] = {RIGHT: [], WIDTH: []}
+        for head in dict.fromkeys(heads):
+            question, name, order = head
+            part = {key: values[[h == head for h in heads]] for key, values in columns.items()}
+            threshold = "threshold" if question == RIGHT else "threshold_at_width"
+            sums = {
+                int(key.partition(_NEXT)[2]): values
+                for key, values in part.items()
+                if key.startswith("theory_to") and not np.isnan(values).all()
+            }
+            fields[question].append(
+                Compared(
+                    question=question,
+                    name=name,
+                    order=order,
+                    # Places that the quantity has are no -1 and no nan.
+                    index={at: part[at] for at in PLACES if at in part and (part[at] >= 0).all()},
+                    **{key: part[key] for key in NUMBERS},
+                    threshold=float(content[threshold]),
+                    tolerance=float(content["tolerance"]),
+                    with_next=sums,
+                )
+            )
+        return {"extrapolated": tuple(fields[RIGHT]), "at_width": tuple(fields[WIDTH])}
 
     def __str__(self) -> str:
         widths = verdict_text.listed(self.widths)
@@ -258,46 +278,3 @@ class Comparison(Stored):
     def __repr__(self) -> str:
         described = self.description if self.description != UNRESOLVED else "may describe"
         return f"Comparison({self.verdict}, {described} width {self.width}, widths={self.widths})"
-
-
-def _table(comparison: Comparison) -> dict[str, np.ndarray]:
-    """All entries as columns, with -1 and nan where a place or a number does not apply."""
-    fields: Sequence[ComparedField] = (*comparison.extrapolated, *comparison.at_width)
-    parts = [field.columns() for field in fields]
-    powers = sorted({p for field in comparison.at_width for p in field.with_next})
-    sums = [f"{key}_to_order_{power}" for power in powers for key in ("theory", "deviation", "z")]
-    present = {name for part in parts for name in part}
-    names = [name for name in _COLUMNS if name in present or name in _COUNTS]
-    return {
-        name: np.concatenate(
-            [
-                part.get(name, np.full(len(part["theory"]), -1 if name in _COUNTS else np.nan))
-                for part in parts
-            ]
-        )
-        for name in (*names, *sums)
-    }
-
-
-def _with_none(name: str, values: np.ndarray) -> list[Any]:
-    if values.dtype.kind == "U":
-        return values.tolist()
-    missing = values < 0 if name in _COUNTS else np.isnan(values)
-    return [None if no else value for value, no in zip(values.tolist(), missing, strict=True)]
-
-
-def _entries(head: tuple[str, str, int], part: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Arguments that both kinds of compared fields take, from the columns of one of them."""
-    index = {name: part[name] for name in _COUNTS if (part[name] >= 0).all()}
-    if "time" in part and not np.isnan(part["time"]).any():
-        index["time"] = part["time"]
-    numbers = {name: part[name] for name in _NUMBERS}
-    return {"name": str(head[1]), "order": int(head[2]), "index": index} | numbers
-
-
-def _sums(part: dict[str, np.ndarray]) -> dict[int, np.ndarray]:
-    return {
-        int(name.removeprefix(_NEXT)): values
-        for name, values in part.items()
-        if name.startswith(_NEXT) and not np.isnan(values).all()
-    }

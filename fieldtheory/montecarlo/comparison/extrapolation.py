@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.comparison.compared_field import AtWidth, Coefficient
+from fieldtheory.montecarlo.comparison.compared import Compared
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
+from fieldtheory.montecarlo.comparison.layer_fields import measured_fields
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
-from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.networks.dispatch import by_network_type
@@ -172,30 +172,24 @@ def comparison_of(
     ``batches`` are those of the standard errors; ``neglected`` names the terms that simulations
     have and the theory has not. The other arguments are those of `Comparison`.
     """
-    extrapolated = _with_values(entries for each in measured for entries in coefficients(each))
-    raw = _with_values(
+    right = [entries for each in measured for entries in coefficients(each)]
+    raw = [
         at_width(each, which)
         for each in measured
         for which in np.flatnonzero(each.widths == width).tolist()
-    )
-    if not extrapolated or not raw:
-        raise ValueError("ensemble must have kernels that fluctuate, got none")
-    names = {entries["name"] for entries in extrapolated}
-    zeros = [
-        name
-        for each in measured
-        for order, (name, term) in each.orders.items()
-        if name not in names and order - each.field.order < len(each.widths) and not term.any()
     ]
+    right, raw = ([of for of in fields if of["theory"].size] for fields in (right, raw))
+    if not right or not raw:
+        raise ValueError("ensemble must have kernels that fluctuate, got none")
+    names = {entries["name"] for entries in right}
+    terms = [term for each in measured for term in each.coefficients.values()]
+    zeros = [name for name, term in terms if name not in names and not term.any()]
     if zeros:
         not_compared = (*not_compared, f"{', '.join(zeros)} (zero in theory and simulation)")
-    freedom = batches - 1
-    right: dict[str, Any] = {"threshold": _threshold(extrapolated, false_alarm, freedom)}
-    described: dict[str, Any] = {"threshold": _threshold(raw, false_alarm, freedom)}
-    described["tolerance"] = tolerance
+    limits = false_alarm, batches - 1, tolerance
     return Comparison(
-        tuple(Coefficient(**entries, **right) for entries in extrapolated),
-        tuple(AtWidth(**entries, **described) for entries in raw),
+        _with_limits(right, *limits),
+        _with_limits(raw, *limits),
         widths,
         width,
         false_alarm,
@@ -205,16 +199,15 @@ def comparison_of(
     )
 
 
-def _with_values(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [entries for entries in fields if entries["theory"].size]
-
-
-def _threshold(fields: list[dict[str, Any]], false_alarm: float, freedom: int) -> float:
-    """The |z| that chance exceeds in any of the entries with the probability ``false_alarm``."""
+def _with_limits(
+    fields: list[dict[str, Any]], false_alarm: float, freedom: int, tolerance: float
+) -> tuple[Compared, ...]:
+    """Chance exceeds the threshold in any of the entries with the probability ``false_alarm``."""
     from scipy import stats
 
     count = sum(entries["theory"].size for entries in fields)
-    return float(stats.t.isf(false_alarm / (2 * count), freedom))
+    threshold = float(stats.t.isf(false_alarm / (2 * count), freedom))
+    return tuple(Compared(**of, threshold=threshold, tolerance=tolerance) for of in fields)
 
 
 def checked_simulations(

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
-from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.result import Computed
-from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.symmetric_matrices import own_pairs
 
 # Most averages of four signals that are computed unasked.
 _MOST_AVERAGES = 20_000
+# N times the relative variance that units of a stream add in every layer.
+_OF_UNITS = 2.0
 
 
-class _Simulated(NamedTuple):
-    """A field, the simulations that have it, its name there, and whether it is of two pairs."""
-
-    field: Field
-    simulations: list[Any]
-    name: str
-    across: bool
-
-
-def computes_fluctuations(network: DeepNetwork, inputs: int) -> bool:
+def computes_fluctuations(solution: Computed) -> bool:
     """Whether `compare` computes the fluctuations of several inputs if the solution has not.
 
-    Examples
-    --------
     >>> import fieldtheory as ft
     >>> net = ft.ResidualNetwork(depth=20)
-    >>> computes_fluctuations(net, inputs=3), computes_fluctuations(net, inputs=4)
-    (True, False)
+    >>> [computes_fluctuations(ft.solve(net, np.eye(P))) for P in (3, 4)]
+    [True, False]
     """
-    return _averages(network, inputs) <= _MOST_AVERAGES
+    return _averages(solution) <= _MOST_AVERAGES
 
 
-def _averages(network: DeepNetwork, inputs: int) -> int:
-    averages = (network.depth + 1) * (inputs * (inputs + 1) // 2) ** 2
-    # Gram chains have those of every layer with itself alone.
-    return averages * (1 if isinstance(network, GramNetwork) else network.depth + 1)
+def _averages(solution: Computed) -> int:
+    """Averages of four signals: of every layer with every other, in a chain with itself."""
+    layers = solution.network.depth + 1
+    averages = layers * (solution.inputs * (solution.inputs + 1) // 2) ** 2
+    of_chain = any(row.of_chain for row in solution.table.values())
+    return averages if of_chain else averages * layers
 
 
 def measured_fields(
@@ -57,44 +46,29 @@ def measured_fields(
     """The fields that are compared, and those that are not, each with the reason."""
     reasons = _reasons_against(solution, bool(responses))
     variances = _relative_variances(ensembles[0]) * ensembles[0].network.width
-    selected = list(_simulated_fields(solution, ensembles, responses, reasons))
-    measured = [_measured(solution, each, reasons, variances) for each in selected]
-    names: dict[str, list[str]] = {}
-    for name, reason in reasons.items():
-        names.setdefault(reason, []).append(name)
-    omitted = [f"{', '.join(of_one)} ({reason})" for reason, of_one in names.items()]
-    own = [s.field.name for s in selected if s.field.simulated_across and not s.across]
-    if own and solution.input_kernel.ndim:
-        omitted.append(
-            f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
-        )
-    return measured, tuple(omitted)
-
-
-def _is_of_pairs(field: Field) -> bool:
-    return field.of_inputs == ("pair", "pair_")
-
-
-def _simulated_fields(
-    solution: Computed,
-    ensembles: list[Ensemble],
-    responses: list[SimulatedResponse],
-    reasons: dict[str, str],
-) -> Iterator[_Simulated]:
-    kinds: dict[str, list[Any]] = {"Ensemble": ensembles, "SimulatedResponse": responses}
-    matrix = solution.input_kernel.ndim > 0
-    for kind, simulations in kinds.items():
+    matrix, measured, own = solution.input_kernel.ndim > 0, [], []
+    for kind, simulations in (("Ensemble", ensembles), ("SimulatedResponse", responses)):
         for field in solution.table.values():
             by, _, name = field.simulated.partition(".")
             if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
                 continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
             if across and all(getattr(s, across) is not None for s in simulations):
-                yield _Simulated(field, simulations, across, True)
+                measured.append(_measured(solution, field, simulations, across, reasons, variances))
             elif _axes(type(simulations[0]).table[name]) == _axes(field) and all(
                 getattr(s, name) is not None for s in simulations
             ):
-                yield _Simulated(field, simulations, name, False)
+                measured.append(_measured(solution, field, simulations, name, reasons, variances))
+                own += [field.name] if across else []
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    omitted = [f"{', '.join(of_one)} ({reason})" for reason, of_one in names.items()]
+    if own:
+        omitted.append(
+            f"{' and '.join(own)} of different pairs of inputs (simulate with cross_inputs=True)"
+        )
+    return measured, tuple(omitted)
 
 
 def _axes(field: Field) -> list[str]:
@@ -110,7 +84,7 @@ def _reasons_against(solution: Computed, responses: bool) -> dict[str, str]:
     matrix = solution.input_kernel.ndim > 0
     kinds = ("Ensemble", "SimulatedResponse") if responses else ("Ensemble",)
     reasons: dict[str, str] = {}
-    count = _averages(solution.network, solution.inputs)
+    count = _averages(solution)
     for field in solution.table.values():
         fluctuates = field.order > 0 or "pair" in field.of_inputs
         measured = solution.table[field.corrects or field.name].simulated.startswith(kinds)
@@ -120,64 +94,65 @@ def _reasons_against(solution: Computed, responses: bool) -> dict[str, str]:
             continue
         if source in reasons:
             reasons[field.name] = reasons[source]
-            continue
-        if matrix and count > _MOST_AVERAGES:
+        elif matrix and count > _MOST_AVERAGES:
             reasons[field.name] = (
                 f"{count} averages of four signals, more than {_MOST_AVERAGES}; to include them, "
                 "ask the solution for them before"
             )
-            continue
-        try:
-            getattr(solution, field.name)
-        except (ArithmeticError, ValueError) as error:
-            reasons[field.name] = str(error)
+        else:
+            try:
+                getattr(solution, field.name)
+            except (ArithmeticError, ValueError) as error:
+                reasons[field.name] = str(error)
     return reasons
 
 
 def _measured(
-    solution: Computed, simulated: _Simulated, reasons: dict[str, str], variances: np.ndarray
+    solution: Computed,
+    field: Field,
+    simulations: list[Any],
+    name: str,
+    reasons: dict[str, str],
+    variances: np.ndarray,
 ) -> Measured:
-    """``variances`` are N times the relative variances of the kernels, (L+2,)."""
-    field, width = simulated.field, float(solution.network.width)
-    theory = _values(solution, field, simulated.across)
-    size = _size(solution, field, simulated.across, theory)
-    widths = np.array([s.network.width for s in simulated.simulations], dtype=float)
-    of_chain = isinstance(solution.network, GramNetwork)
-    if field.of_kernels or not of_chain:
-        # Means depend on the layers before.
-        variances = np.concatenate([[0.0], variances[:-1]])
-    if of_chain:
-        # Units of the stream add 2/N in every layer, which a norm hides from the kernels.
-        variances = np.maximum(variances, 2.0)
-    spreads = [variances / N for N in widths]
+    """A field, ``name`` in simulations; ``variances`` are N ε_l of `_remainders`, (L+2,)."""
+    matrix = solution.input_kernel.ndim > 0
+    across = field.simulated_across == f"Ensemble.{name}"
+    theory = _values(solution, field, across)
+    size = _size(field, theory, matrix, across)
+    widths = np.array([s.network.width for s in simulations], dtype=float)
     layers = tuple(slice(size) for size in theory.shape[: len(field.dims)])
     values, errors = (
-        [
-            _diagonal_of_pairs(getattr(s, key)[layers], simulated.across)
-            for s in simulated.simulations
-        ]
-        for key in (simulated.name, f"{simulated.name}_error")
+        [_of_two_pairs(getattr(s, key)[layers], across) for s in simulations]
+        for key in (name, f"{name}_error")
     )
-    index, distinct = _places(solution, field, simulated.across, theory)
-    orders = {
-        row.order: (row.name, _values(solution, row, simulated.across))
-        for row in _next_orders(solution, field, reasons)
-    }
-    remainder = partial(_remainder, solution, field, size, spreads, variances / width)
+    index, distinct = _places(field, theory, matrix, across)
     return Measured(
-        field, theory, values, errors, widths, width, size, remainder, index, distinct, orders
+        field=field,
+        theory=theory,
+        values=values,
+        errors=errors,
+        widths=widths,
+        width=float(solution.network.width),
+        size=size,
+        remainders=_remainders(solution, field, size, variances, widths),
+        index=index,
+        distinct=distinct,
+        next_orders={
+            row.order: (row.name, _values(solution, row, across))
+            for row in _next_orders(solution, field, reasons)
+        },
     )
 
 
 def _values(solution: Computed, field: Field, across: bool) -> np.ndarray:
     """The field as simulations have it: if not ``across``, of every pair of inputs with itself."""
     values = np.asarray(getattr(solution, field.name))
-    if solution.input_kernel.ndim and not across and _is_of_pairs(field):
-        return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
-    return values
+    own = solution.input_kernel.ndim > 0 and not across and "pair" in field.of_inputs
+    return own_pairs(values) if own else values
 
 
-def _diagonal_of_pairs(values: np.ndarray, across: bool) -> np.ndarray:
+def _of_two_pairs(values: np.ndarray, across: bool) -> np.ndarray:
     """Matrices of four inputs as those of two pairs α <= β."""
     if not across:
         return np.asarray(values)
@@ -186,7 +161,7 @@ def _diagonal_of_pairs(values: np.ndarray, across: bool) -> np.ndarray:
 
 
 def _places(
-    solution: Computed, field: Field, across: bool, theory: np.ndarray
+    field: Field, theory: np.ndarray, matrix: bool, across: bool
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The layers and inputs of all entries, and which entries differ by more than symmetry."""
     axes: Any = np.indices(theory.shape)
@@ -195,15 +170,15 @@ def _places(
     distinct = np.ones(theory.shape, dtype=bool)
     if len(names) > 1:
         distinct &= axes[0] <= axes[1]
-    if solution.input_kernel.ndim == 0:
+    if not matrix:
         return index, distinct
-    ordered = axes[-2] <= axes[-1]
-    if across and len(names) > 1:
-        # Of two layers, each pair of inputs in one may come with each in the other.
-        ordered |= axes[0] != axes[1]
-    places = axes[-2:]
+    ordered, places = axes[-2] <= axes[-1], axes[-2:]
     if across:
-        pairs = np.stack(np.triu_indices(solution.inputs))
+        if len(names) > 1:
+            # Of two layers, each pair of inputs in one may come with each in the other.
+            ordered |= axes[0] != axes[1]
+        count = theory.shape[-1]
+        pairs = np.stack(np.triu_indices(round((2 * count) ** 0.5 - 0.5)))
         places = np.concatenate([pairs[:, axes[-2]], pairs[:, axes[-1]]])
     index |= dict(zip(("alpha", "beta", "gamma", "delta"), places, strict=False))
     return index, distinct & ordered
@@ -239,49 +214,47 @@ def _relative_variances(ensemble: Ensemble) -> np.ndarray:
     return np.maximum.accumulate(largest)
 
 
-def _size(solution: Computed, field: Field, across: bool, values: np.ndarray) -> np.ndarray:
-    """`ComparedField.size`, √(V_pp V_qq) for the vertex of two pairs of inputs."""
-    if across:
-        own = np.diagonal(values, axis1=-2, axis2=-1)
-        if len(field.dims) > 1:
-            spread = np.sqrt(np.maximum(np.diagonal(own).T, 0.0))
-            return spread[:, None, :, None] * spread[:, None, :]
-        spread = np.sqrt(np.abs(own))
-        return spread[..., :, None] * spread[..., None, :]
+def _size(field: Field, values: np.ndarray, matrix: bool, across: bool) -> np.ndarray:
+    """`Compared.size`, √(V_pp V_qq) for the vertex of two pairs of inputs."""
     if len(field.dims) > 1:
-        spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(values), -1, 0), 0.0))
+        own = np.diagonal(values, axis1=-2, axis2=-1) if across else values
+        spread = np.sqrt(np.maximum(np.moveaxis(np.diagonal(own), -1, 0), 0.0))
+        if across:
+            return spread[:, None, :, None] * spread[:, None, :]
         return spread[:, None] * spread
-    if field.of_kernels:
-        return kernel_sizes(values, solution.input_kernel.ndim > 0)
-    return np.abs(values)
+    if across:
+        return kernel_sizes(np.abs(values), matrix)
+    return kernel_sizes(values, matrix) if field.of_kernels else np.abs(values)
 
 
-def _remainder(
-    solution: Computed,
-    field: Field,
-    size: np.ndarray,
-    spreads: list[np.ndarray],
-    own: np.ndarray,
-    order: int,
-) -> np.ndarray:
-    """The size of what the coefficient of N^-order of an extrapolation over k widths leaves out.
+def _remainders(
+    solution: Computed, field: Field, size: np.ndarray, variances: np.ndarray, widths: np.ndarray
+) -> list[np.ndarray]:
+    """The size of what the coefficients of N^0, N^-1, ... of an extrapolation leave out.
 
     With q = q_0 + q_1/N + ..., the polynomial through the values at k widths has the coefficients
     q_j up to q_k e_{k-j}(1/N_1, ..., 1/N_k), the elementary symmetric polynomial; for j = 0 that is
     the product of all 1/N_i. q_k/N^k is taken as (n ε)^k times the size of the field, where n is
-    the number of gains a_l M' that are multiplied in a response, and 1 otherwise. ``spreads`` are
-    the ε_l of every width, ``own`` those of the width of the solution.
+    the number of gains a_l M' that are multiplied in a response, and 1 otherwise. ``variances`` are
+    N ε_l, (L+2,).
     """
-    k, epsilon = len(spreads), np.zeros_like(own)
-    for chosen in combinations(spreads, k - order):
-        epsilon = epsilon + own**order * np.prod(chosen, axis=0)
+    if field.of_kernels or not field.of_chain:
+        # Means depend on the layers before.
+        variances = np.concatenate([[0.0], variances[:-1]])
+    if field.of_chain:
+        # A norm hides the fluctuations of the units from the kernels.
+        variances = np.maximum(variances, _OF_UNITS)
+    spread = variances[: len(size)] if field.dims else variances[-1]
     if len(field.dims) > 1:
-        epsilon = epsilon[: len(size)]
-        return _broadcast(np.maximum(epsilon[:, None], epsilon), size) * size
-    epsilon = _broadcast(epsilon[: len(size)], size) if field.dims else epsilon[-1]
+        spread = np.maximum(spread[:, None], spread)
+    spread = np.reshape(spread, spread.shape + (1,) * (size.ndim - spread.ndim))
     if field.simulated.startswith("SimulatedResponse"):
-        epsilon = epsilon * _gains(solution).get(field.name, 1.0) ** k
-    return epsilon * size
+        spread = spread * _gains(solution)[field.name]
+    k, width = len(widths), solution.network.width
+    return [
+        spread**k * sum(map(np.prod, combinations(1 / widths, k - j))) / width**j * size
+        for j in range(k)
+    ]
 
 
 def _gains(solution: Any) -> dict[str, np.ndarray]:
@@ -292,7 +265,3 @@ def _gains(solution: Any) -> dict[str, np.ndarray]:
     total = np.cumsum(share, axis=0)
     before = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
     return {"residual_response": 1 + before, "response": total, "output_response": 1 + total[-1]}
-
-
-def _broadcast(layers: np.ndarray, field: np.ndarray) -> np.ndarray:
-    return layers.reshape(*layers.shape, *[1] * (field.ndim - layers.ndim))
