@@ -13,7 +13,8 @@ UNRESOLVED, NOISY, ZERO = "not resolved", "too noisy", "zero in both"
 RIGHT, WIDTH = "right", "width"
 # The relative error that a tested value has to reveal: the value itself.
 COARSEST = 1.0
-# Places of an entry, and what stands where it has none.
+# Places of an entry, and what stands where it has none: a layer or a time, of covariances of two
+# layers the second one, of several inputs a pair, of two pairs the second one.
 PLACES: dict[str, float] = {"layer": -1, "layer_": -1, "time": np.nan}
 PLACES |= dict.fromkeys(("alpha", "beta", "gamma", "delta"), -1)
 NUMBERS = "theory", "simulation", "error", "size", "remainder"
@@ -21,48 +22,30 @@ NUMBERS = "theory", "simulation", "error", "size", "remainder"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Compared:
-    """Columns (n,), an entry for every compared value of a quantity, for one of two questions.
+    """Columns (n,), an entry for every compared value of a quantity, for one of two questions."""
 
-    Parameters
-    ----------
-    question : {"right", "width"}
-        Is the theory right? Then this is a coefficient of 1/N, extrapolated over the widths. Or
-        does it describe a width? Then it is the quantity as it was simulated there.
-    name : str
-        Field of the solution.
-    order : int
-        Power of 1/N of the theory, that of the network of the solution.
-    index : dict of str to ndarray
-        Where the entries are: ``layer`` or ``time``, for covariances of two layers ``layer_``, for
-        several inputs ``alpha`` and ``beta``, for two pairs of inputs ``gamma`` and ``delta``.
-        Layers and inputs count from 0; layer L + 1 is the output.
-    theory, simulation, error : ndarray
-        ``error`` is the standard error of the simulated value.
-    size : ndarray
-        To what deviations are relative: √(K_αα K_ββ) for kernels, √(Var Var) for covariances of
-        layers, the size of the theory otherwise.
-    remainder : ndarray
-        Size of the terms that an extrapolation leaves out, infinite if unknown; nan at a width.
-    threshold : float
-        Largest |z| that counts as chance.
-    tolerance : float
-        Largest relative deviation with which the theory still describes a width.
-    with_next : dict of int to ndarray
-        At a width, the theory with all terms up to this power of 1/N, beyond the leading one; nan
-        where the solution does not have them, off the diagonal of covariances of layers.
-    """
-
+    # RIGHT: a coefficient of 1/N, extrapolated over widths. WIDTH: a quantity as simulated at one.
     question: str
     name: str
+    # Power of 1/N of the theory, that of the network of the solution.
     order: int
+    # Those of PLACES that the quantity has, from 0; layer L + 1 is the output.
     index: dict[str, np.ndarray]
     theory: np.ndarray
     simulation: np.ndarray
+    # Standard error of the simulated value.
     error: np.ndarray
+    # To what deviations are relative: √(K_αα K_ββ) for kernels, √(Var Var) for covariances of
+    # layers, the size of the theory otherwise.
     size: np.ndarray
+    # Size of the terms that an extrapolation leaves out, infinite if unknown; nan at a width.
     remainder: np.ndarray
+    # Largest |z| that counts as chance.
     threshold: float
+    # Largest relative deviation with which the theory still describes a width.
     tolerance: float
+    # At a width, the theory with all terms up to this power of 1/N, beyond the leading one; nan
+    # where the solution does not have them.
     with_next: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property

@@ -183,7 +183,7 @@ def comparison_of(
         raise ValueError("ensemble must have kernels that fluctuate, got none")
     names = {entries["name"] for entries in right}
     terms = [term for each in measured for term in each.coefficients.values()]
-    zeros = [name for name, term in terms if name not in names and not term.any()]
+    zeros = [name for name, term in terms if name not in names and not np.nan_to_num(term).any()]
     if zeros:
         not_compared = (*not_compared, f"{', '.join(zeros)} (zero in theory and simulation)")
     limits = false_alarm, batches - 1, tolerance

@@ -138,10 +138,7 @@ def _measured(
         remainders=_remainders(solution, field, size, variances, widths),
         index=index,
         distinct=distinct,
-        next_orders={
-            row.order: (row.name, _values(solution, row, across))
-            for row in _next_orders(solution, field, reasons)
-        },
+        next_orders=_next_orders(solution, field, across, reasons),
     )
 
 
@@ -184,19 +181,22 @@ def _places(
     return index, distinct & ordered
 
 
-def _next_orders(solution: Computed, field: Field, reasons: dict[str, str]) -> list[Field]:
-    """The rows that are the next orders of a field, by their power of 1/N."""
-    matrix = solution.input_kernel.ndim > 0
-    shapes = [field.dims_for(matrix)]
-    if not matrix:
-        shapes.append(field.dims[:1])
-    rows = [
-        row
-        for row in solution.table.values()
-        if row.corrects == field.name and row.dims_for(matrix) in shapes
-        if solution.has_order(row) and row.defined(matrix) and row.name not in reasons
-    ]
-    return sorted(rows, key=lambda row: row.order)
+def _next_orders(
+    solution: Computed, field: Field, across: bool, reasons: dict[str, str]
+) -> dict[int, tuple[str, np.ndarray]]:
+    """The names and values of the rows that are the next orders of a field, by power of 1/N."""
+    matrix, found = solution.input_kernel.ndim > 0, {}
+    for row in sorted(solution.table.values(), key=lambda row: row.order):
+        defined = solution.has_order(row) and row.defined(matrix) and row.name not in reasons
+        if row.corrects != field.name or not defined:
+            continue
+        if row.dims_for(matrix) == field.dims_for(matrix):
+            found[row.order] = row.name, _values(solution, row, across)
+        elif not matrix and row.dims == field.dims[:1]:
+            # Of a layer with itself alone.
+            own = np.diag(_values(solution, row, across))
+            found[row.order] = row.name, np.where(np.eye(len(own), dtype=bool), own, np.nan)
+    return found
 
 
 def _relative_variances(ensemble: Ensemble) -> np.ndarray:

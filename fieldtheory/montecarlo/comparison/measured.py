@@ -19,42 +19,26 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A field of the theory and its simulations at widths N_i; arrays of one shape.
-
-    Parameters
-    ----------
-    field : Field
-    theory : ndarray
-        Of the width of the solution.
-    values, errors : list of ndarray
-        Simulated values and standard errors of every width, narrow ones first.
-    widths : ndarray of float
-        N_i.
-    width : float
-        That of the solution.
-    size : ndarray
-        To what deviations are relative.
-    remainders : list of ndarray
-        Size of the terms that the coefficients of N^0, N^-1, ... of the extrapolation leave out.
-    index : dict of str to ndarray
-        Places of the entries along the axes, see `Compared`.
-    distinct : ndarray of bool
-        One of the entries that are equal by symmetry.
-    next_orders : dict of int to (str, ndarray)
-        Terms of higher powers of 1/N, and their names; of covariances of two layers they may be
-        those of a layer with itself.
-    """
+    """A field of the theory and its simulations at widths N_i; arrays of one shape."""
 
     field: Field
+    # Of the width of the solution.
     theory: np.ndarray
+    # Simulated values and standard errors of every width N_i, narrow ones first.
     values: list[np.ndarray]
     errors: list[np.ndarray]
     widths: np.ndarray
+    # That of the solution.
     width: float
+    # To what deviations are relative.
     size: np.ndarray
+    # Size of the terms that the coefficients of N^0, N^-1, ... of the extrapolation leave out.
     remainders: list[np.ndarray]
+    # Places of the entries along the axes, see `Compared`.
     index: dict[str, np.ndarray]
+    # One of the entries that are equal by symmetry.
     distinct: np.ndarray
+    # Names and terms of higher powers of 1/N, nan where the solution has none.
     next_orders: dict[int, tuple[str, np.ndarray]]
 
     @property
@@ -71,60 +55,50 @@ def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
         power = order - base
         # The power of 1/N is that of the network of the solution.
         factors = extrapolation_weights(widths, power) * widths**base
-        summands = [f * value for f, value in zip(factors, measured.values, strict=True)]
         errors = [f * error for f, error in zip(factors, measured.errors, strict=True)]
         columns = {
+            "theory": theory,
+            "error": np.sqrt(np.sum(np.square(errors), axis=0)),
             "size": measured.size if power == 0 else np.abs(theory),
             "remainder": measured.remainders[power],
-            "error": np.sqrt(np.sum(np.square(errors), axis=0)),
         }
-        entries = _entries(measured, theory, summands, columns)
+        summands = [f * value for f, value in zip(factors, measured.values, strict=True)]
+        entries = _entries(measured, columns, summands)
         yield entries | {"question": RIGHT, "name": name, "order": order}
 
 
 def at_width(measured: Measured, which: int) -> dict[str, Any]:
     """The field at the width of an index, as `coefficients` are."""
     field, ratio = measured.field, measured.width / measured.widths[which]
-    total = theory = measured.theory * ratio**field.order
+    theory, size = (values * ratio**field.order for values in (measured.theory, measured.size))
     sums: dict[Any, np.ndarray] = {}
+    total = theory
     for order, (_, term) in measured.next_orders.items():
-        if term.ndim < theory.ndim:
-            term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
         sums[order] = total = total + term * ratio**order
-    size = measured.size * ratio**field.order
-    columns = {"error": measured.errors[which], "size": size, **sums}
+    columns = {"theory": theory, "error": measured.errors[which], "size": size, **sums}
     columns["remainder"] = np.full(theory.shape, np.nan)
     # What is 0, such as the vertex of the inputs, has no relative deviation.
-    kept = np.full(theory.shape, True) if field.decides else size > 0
-    entries = _entries(measured, theory, [measured.values[which]], columns, kept)
+    entries = _entries(measured, columns, [measured.values[which]], field.decides | (size > 0))
     entries["with_next"] = {order: entries.pop(order) for order in sums}
     return entries | {"question": WIDTH, "name": field.name, "order": field.order}
 
 
 def _entries(
     measured: Measured,
-    theory: np.ndarray,
-    summands: list[np.ndarray],
     columns: dict[Any, np.ndarray],
-    kept: Any = True,
+    summands: list[np.ndarray],
+    kept: np.ndarray | bool = True,
 ) -> dict[Any, Any]:
     """The entries that fluctuate or differ, each once; simulated values are sums of summands."""
-    index, distinct = measured.index, measured.distinct
-    if theory.ndim < measured.theory.ndim:
-        index = {key: np.diagonal(at) for key, at in index.items() if key != "layer_"}
-        distinct, summands = np.diagonal(distinct), [np.diagonal(values) for values in summands]
-        columns = {
-            key: np.diagonal(values) if values.ndim > theory.ndim else values
-            for key, values in columns.items()
-        }
-    values = np.sum(summands, axis=0)
+    theory, error, values = columns["theory"], columns["error"], np.sum(summands, axis=0)
+    # Nothing is larger than the nan of what the theory does not have.
     scale = np.maximum(np.abs(theory), np.max(np.abs(summands), axis=0))
-    error = np.where(columns["error"] > _ROUNDING * scale, columns["error"], 0.0)
+    error = np.where(error > _ROUNDING * scale, error, 0.0)
     moves = (error > 0) | (np.abs(values - theory) > _DIFFERENCE * scale)
-    kept = kept & distinct & moves
-    columns = columns | {"theory": theory, "simulation": values, "error": error}
+    kept = kept & measured.distinct & moves
+    columns = columns | {"simulation": values, "error": error}
     return {
-        "index": {key: at[kept] for key, at in index.items()},
+        "index": {key: at[kept] for key, at in measured.index.items()},
         **{key: column[kept] for key, column in columns.items()},
     }
 
