@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, ClassVar
@@ -229,9 +229,9 @@ class PreciseSolution(Result):
     def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         return {"input_kernel": exact_kernel(np.asarray(content["input_kernel"]).tolist())}
 
-    def _chosen(self, stored: bool) -> list[Field]:
+    def _available(self, stored: bool) -> Iterator[Field]:
         """Those that have been computed, kernels and responses."""
-        return super()._chosen(stored=True)
+        return super()._available(stored=True)
 
     def _entry(self, value: Any) -> str:
         return mpmath.nstr(value, self.digits)

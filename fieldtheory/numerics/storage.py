@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import Field, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import sympy as sp
@@ -31,9 +31,6 @@ from fieldtheory.networks.diffusion import INFINITE
 from fieldtheory.networks.family import FAMILIES, NetworkFamily, of_package
 from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.schedules import layer_values
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 FORMAT = 2
 _OLD_FAMILY = "ResidualNetwork"
@@ -224,11 +221,6 @@ def import_xarray() -> Any:
     return xarray
 
 
-def dataset(labelled: Labelled) -> xr.Dataset:
-    """Named arrays as an `xarray.Dataset`."""
-    return import_xarray().Dataset(*labelled)
-
-
 def write(path: str | Path, kind: str, labelled: Labelled) -> None:
     """Write a result of the class ``kind`` to a file, as a whole or not at all."""
     path = _known_path(path)
@@ -237,7 +229,8 @@ def write(path: str | Path, kind: str, labelled: Labelled) -> None:
         for name, value in labelled.attributes.items()
     }
     if path.suffix == ".nc":
-        content = dataset(labelled._replace(attributes=heads)).to_netcdf(engine="scipy")
+        dataset = import_xarray().Dataset(labelled.variables, labelled.coordinates, heads)
+        content = dataset.to_netcdf(engine="scipy")
         write_whole(path, lambda file: file.write(content))
     else:
         write_npz(path, {name: array for name, (_, array, _) in labelled.variables.items()} | heads)

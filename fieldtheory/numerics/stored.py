@@ -80,7 +80,7 @@ class Stored(ABC):
         >>> labelled.kernels.sel(layer=20).values.round(6), labelled.attrs["depth"]
         (array([0.077715, 0.584483]), 20)
         """
-        return storage.dataset(self.labelled(stored=False))
+        return storage.import_xarray().Dataset(*self.labelled(stored=False))
 
     def save(self, path: str | Path) -> None:
         """Write the result to a file, as a whole or not at all.
@@ -248,27 +248,21 @@ class Stored(ABC):
     def _read(cls, values: Any, settings: dict[str, Any]) -> Any:
         return np.asarray(values, float)[()]
 
-    def _chosen(self, stored: bool) -> list[Field]:
-        """Fields that are there or cheap; unless for files, those of a single input as well."""
+    def _available(self, stored: bool) -> Iterator[Field]:
+        """Fields that are there or cheap; unless for files, those of a single input as well.
+
+        Those that cannot be computed are named in a warning.
+        """
         single = not (self._batch or self._has_matrix)
         always = ("always",) if stored or not single else ("always", "one input")
-        return [
-            field
-            for field in self.table.values()
-            if field.name in vars(self) or (field.written in always and self._is_defined(field))
-        ]
-
-    def _available(self, stored: bool) -> Iterator[Field]:
-        """Those that can be computed; the others are named in a warning."""
-        for field in self._chosen(stored):
+        for field in self.table.values():
+            cheap = field.written in always and self._is_defined(field)
             try:
-                if getattr(self, field.name) is not None:
+                if (field.name in vars(self) or cheap) and getattr(self, field.name) is not None:
                     yield field
             except ArithmeticError as error:
-                warnings.warn(
-                    f"{field.name} is left out: {error}",
-                    stacklevel=validation.level_of_user(),
-                )
+                text = f"{field.name} is left out: {error}"
+                warnings.warn(text, stacklevel=validation.level_of_user())
 
     def _is_defined(self, field: Field) -> bool:
         return field.defined(self._has_matrix, single=not self._batch)

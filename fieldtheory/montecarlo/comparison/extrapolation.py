@@ -38,11 +38,10 @@ def compare(
 ) -> Comparison:
     """Is the theory right, and does it describe this width? Held against simulated networks.
 
-    Two questions with two answers. Whether the theory is right is asked of the limit of wide
-    networks: the simulated values are extrapolated over several widths, coefficient by coefficient
-    in 1/N, and only deviations beyond chance count. Whether it describes a width is asked of the
-    values at that width as they are: how far off the leading order is, in per cent and in standard
-    errors. A right theory does not describe every width.
+    Whether the theory is right is asked of the limit of wide networks: the simulated values are
+    extrapolated over several widths, coefficient by coefficient in 1/N. Whether it describes a
+    width is asked of the values at that width as they are: how far off the leading order is. A
+    right theory does not describe every width.
 
     Compared are C*, K, the shift of the means, G11, Var K and the four-point vertex, with the means
     and covariances of the networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
@@ -50,10 +49,9 @@ def compare(
     Of P inputs, with p = P(P+1)/2 pairs, G11 has ((L + 1) p)² entries that are averages of four
     signals. Up to 20 000 (L = 20 for P = 3) are computed, in seconds to a minute, and 1500 (L = 11
     for P = 2, L = 5 for P = 3) if φ has kinks and no closed form. Of more, fluctuations are
-    compared if the solution has them by then: ask for ``solution.G11``, ``kernel_variance``,
-    ``four_point`` and ``mean_shift`` before. Of G11 and the vertex every simulation has the entries
-    of each pair of inputs with itself, and ``simulate(..., cross_inputs=True)`` those of all pairs
-    of pairs. The answer names what is not compared.
+    compared if the solution has them: ask for ``solution.G11``, ``kernel_variance``, ``four_point``
+    and ``mean_shift`` before. Pairs of inputs are compared with themselves, and with others where
+    simulations have these: ``simulate(..., cross_inputs=True)``.
 
     Parameters
     ----------
@@ -91,22 +89,18 @@ def compare(
 
     Notes
     -----
-    The theory is the leading order in 1/N of each quantity and the next ones that the solution has.
-    From k widths N_i the coefficients of N^0, ..., N^-(k-1) are
-    those of Lagrange's polynomial: for N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is
-    left out of the limit is of order N^-k. Its size is taken as the product over the widths of
-    n ε_i |q|, where q is the quantity, ε the largest relative variance of the kernels of earlier
-    layers as simulated, n = 1 for kernels, covariances and vertices, and for responses the number
-    of gains that are multiplied. A deviation beyond the statistical error but not beyond this size
-    is "not resolved", one beyond both "disagrees".
+    From k widths N_i the coefficients of N^0, ..., N^-(k-1) are those of Lagrange's polynomial: for
+    N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is left out of the limit is taken as
+    the product over the widths of n ε_i |q|, where q is the quantity, ε the largest relative
+    variance of the kernels of earlier layers as simulated, n = 1 for kernels, covariances and
+    vertices, and for responses the number of gains that are multiplied. A deviation beyond the
+    statistical error but not beyond this size is "not resolved", one beyond both "disagrees".
 
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
-    covariances z follows this distribution from about 1000 samples on.
-    Values for which chance would hide even an error of 100 % are "too noisy" and do not count; the
-    answer names their quantities and how many times as many networks they need, as errors fall as
-    1/√samples. Nor do quantities that are "zero in both", theory and simulation; the answer names
-    them too.
+    covariances z follows this distribution from about 1000 samples on. Values for which chance
+    would hide even an error of 100 % are "too noisy" and do not count, nor do quantities that are
+    "zero in both". The answer names them, and how many times as many networks the first ones need.
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
