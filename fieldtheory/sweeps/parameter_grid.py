@@ -198,7 +198,8 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
     # Of a solution that computes nothing before it is asked.
-    table = {**solve(network, kernel).table, _OPTIMUM: _OPTIMAL}
+    unsolved: Any = solve(network, kernel)  # type: ignore[call-overload]
+    table = {**unsolved.table, _OPTIMUM: _OPTIMAL}
     wanted = [validation.quantity("of", name, tuple(table)) for name in wanted]
     for name in wanted:
         _check_quantity(table[name], axes, kernel)
