@@ -13,7 +13,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.precision.layer_correlators import MPMATH
@@ -45,7 +45,7 @@ def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseSolution(Result):
+class PreciseSolution(Computed):
     """The theory of one network to many digits; every field is computed when first asked for.
 
     The names, shapes and meanings of the fields are those of `Solution`; they are arrays of

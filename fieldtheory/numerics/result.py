@@ -35,10 +35,11 @@ def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
     return cached_property(checked)
 
 
-class Result(Stored):
+class Computed(Stored):
     """A result with fields over the layers, of one network (or a batch) and one K0.
 
     A class derived from it is a frozen dataclass that begins with ``network``, ``input_kernel``.
+    Fields of a theory are computed when first asked for, to the tolerance ``rtol``.
     """
 
     network: LayeredNetwork
@@ -48,6 +49,24 @@ class Result(Stored):
     def inputs(self) -> int:
         """P; 1 where K0 was given as variances."""
         return self.input_kernel.shape[-1] if self._has_matrix else 1
+
+    @cached_property
+    def averages(self) -> Counter[str]:
+        """How many averages each route has computed for the fields so far, see `explain`."""
+        return Counter()
+
+    def require(self, name: str) -> None:
+        """Raise ValueError unless a field is defined for this network and K0."""
+        row = self.table[name]
+        if not self.has_order(row):
+            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
+        if not row.batches and self.network.batch_shape:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if not row.batches and self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+        if not row.defined(self._has_matrix):
+            number = {"one": "one input", "several": "several inputs"}[row.inputs]
+            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
     def plot(self) -> Any:
         """The main fields over the layers, with bars of one standard error; needs matplotlib.
@@ -189,25 +208,3 @@ class Result(Stored):
 
     def _shown(self) -> dict[str, Any]:
         return {"inputs": self.inputs, "K0": self.input_kernel}
-
-
-class Computed(Result):
-    """A result whose fields are computed when first asked for, to the tolerance ``rtol``."""
-
-    @cached_property
-    def averages(self) -> Counter[str]:
-        """How many averages each route has computed for the fields so far, see `explain`."""
-        return Counter()
-
-    def require(self, name: str, what: str = "") -> None:
-        """Raise ValueError unless a field, called ``what``, is defined for this network and K0."""
-        row, name = self.table[name], what or name
-        if not self.has_order(row):
-            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
-        if not row.batches and self.network.batch_shape:
-            raise ValueError(f"{name} needs one network, got scales with batch axes")
-        if not row.batches and self.input_kernel.ndim not in (0, 2):
-            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
-        if not row.defined(self._has_matrix):
-            number = {"one": "one input", "several": "several inputs"}[row.inputs]
-            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")

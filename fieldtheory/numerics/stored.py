@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MACHINERY = (
-    *("labelled", "from_content", "of_batches", "table", "settings", "require"),
+    *("labelled", "from_content", "of_batches", "table", "settings", "require", "averages"),
     *("pair_theory", "shift_of_variances", "progress", "parts"),
 )
 

@@ -27,7 +27,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
@@ -57,7 +57,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class TraceCovariance(Result):
+class TraceCovariance(Computed):
     """Cov(C^(l), Tr U C^(m)) of all layers l to order 1/N, the result of `covariance_with`.
 
     Parameters
