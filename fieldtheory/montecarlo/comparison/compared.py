@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ COARSEST = 1.0
 # layers the second one, of several inputs a pair, of two pairs the second one.
 PLACES: dict[str, float] = {"layer": -1, "layer_": -1, "time": np.nan}
 PLACES |= dict.fromkeys(("alpha", "beta", "gamma", "delta"), -1)
+HEADS = "question", "quantity", "order"
 NUMBERS = "theory", "simulation", "error", "size", "remainder"
 
 
@@ -135,25 +135,6 @@ class Compared:
             inputs = f"inputs {at['alpha']}, {at['beta']}"
             words.append(inputs + (f" and {at['gamma']}, {at['delta']}" if "gamma" in at else ""))
         return ", ".join(words)
-
-    def columns(self, powers: list[int]) -> dict[str, Any]:
-        """The entries as columns of a table, with the theory to powers of 1/N."""
-        count = len(self.theory)
-        heads: dict[str, Any] = {
-            "question": self.question,
-            "quantity": self.name,
-            "order": self.order,
-        }
-        columns = {name: np.repeat(value, count) for name, value in heads.items()}
-        for name, missing in PLACES.items():
-            columns[name] = self.index.get(name, np.full(count, missing))
-        columns |= {name: getattr(self, name) for name in NUMBERS}
-        columns |= {"deviation": self.deviation, "z": self.z, "verdict": self.verdicts}
-        for power in powers:
-            other = self.to_order(power)
-            for name in ("theory", "deviation", "z"):
-                columns[f"{name}_to_order_{power}"] = getattr(other, name)
-        return columns
 
 
 def _quotient(values: np.ndarray, by: np.ndarray) -> np.ndarray:

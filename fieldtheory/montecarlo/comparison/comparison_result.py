@@ -6,6 +6,7 @@ Is the theory right? Does it describe this width?
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from fieldtheory.montecarlo.comparison import verdict_text
 from fieldtheory.montecarlo.comparison.compared import (
     AGREES,
     DISAGREES,
+    HEADS,
     NUMBERS,
     OFF,
     PLACES,
@@ -52,8 +54,6 @@ _COLUMNS = {
     "z": ("deviation in standard errors", "z"),
     "verdict": ("whether the entry agrees, or is within the tolerance", ""),
 }
-# Those that others imply, which files do not hold.
-_DERIVED = ("deviation", "z", "verdict")
 _NEXT = "_to_order_"
 
 
@@ -70,10 +70,8 @@ class Comparison(Stored):
 
     Parameters
     ----------
-    extrapolated : tuple of Compared
-        Is the theory right? The coefficients of 1/N, extrapolated over ``widths``.
-    at_width : tuple of Compared
-        Does it describe this width? The quantities as they were simulated at ``width``.
+    columns : dict of str to ndarray
+        All compared entries, one in each row: those that are extrapolated, then those at the width.
     widths : tuple of int
         Widths N that were extrapolated.
     width : int
@@ -86,6 +84,8 @@ class Comparison(Stored):
         Quantities that are left out, each with the reason and what includes it.
     neglected : str
         What simulations have and the theory has not; empty if it is exact.
+    threshold, threshold_at_width : float
+        Largest |z| that counts as chance, in the extrapolated values and in those at the width.
 
     Examples
     --------
@@ -103,24 +103,48 @@ class Comparison(Stored):
         "neglected": str,
     }
 
-    extrapolated: tuple[Compared, ...]
-    at_width: tuple[Compared, ...]
+    columns: dict[str, np.ndarray]
     widths: tuple[int, ...]
     width: int
     false_alarm: float
     tolerance: float
     not_compared: tuple[str, ...]
     neglected: str
+    threshold: float
+    threshold_at_width: float
 
     @cached_property
-    def threshold(self) -> float:
-        """Largest |z| that counts as chance in the extrapolated values."""
-        return self.extrapolated[0].threshold
+    def extrapolated(self) -> tuple[Compared, ...]:
+        """Is the theory right? The coefficients of 1/N, extrapolated over ``widths``."""
+        return tuple(self._compared(RIGHT, self.threshold))
 
     @cached_property
-    def threshold_at_width(self) -> float:
-        """The same of the values at the width."""
-        return self.at_width[0].threshold
+    def at_width(self) -> tuple[Compared, ...]:
+        """Does it describe this width? The quantities as they were simulated at ``width``."""
+        return tuple(self._compared(WIDTH, self.threshold_at_width))
+
+    def _compared(self, question: str, threshold: float) -> Iterator[Compared]:
+        heads = [self.columns[name] for name in HEADS]
+        for head in dict.fromkeys(zip(*(values.tolist() for values in heads), strict=True)):
+            if head[0] != question:
+                continue
+            kept = np.all([values == of for values, of in zip(heads, head, strict=True)], axis=0)
+            part = {name: values[kept] for name, values in self.columns.items()}
+            yield Compared(
+                question=question,
+                name=head[1],
+                order=head[2],
+                # Places that the quantity has are no -1 and no nan.
+                index={at: part[at] for at in PLACES if at in part and (part[at] >= 0).all()},
+                **{name: part[name] for name in NUMBERS},
+                threshold=threshold,
+                tolerance=self.tolerance,
+                with_next={
+                    int(name.partition(_NEXT)[2]): values
+                    for name, values in part.items()
+                    if _NEXT in name and not np.isnan(values).all()
+                },
+            )
 
     @cached_property
     def verdict(self) -> str:
@@ -212,57 +236,34 @@ class Comparison(Stored):
         return draw_comparison(panels, self.widths, self.width, hidden, *limits, "\n".join(short))
 
     def _columns(self) -> dict[str, np.ndarray]:
-        """All entries as columns; a place or a number that does not apply is -1 or nan."""
-        powers = sorted({power for field in self.at_width for power in field.with_next})
-        parts = [field.columns(powers) for field in (*self.extrapolated, *self.at_width)]
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if np.isnan(columns["time"]).all():
-            del columns["time"]
+        """The columns with those that follow from them."""
+        fields = [*self.extrapolated, *self.at_width]
+        columns = {name: values for name, values in self.columns.items() if _NEXT not in name}
+        columns |= {
+            "deviation": np.concatenate([field.deviation for field in fields]),
+            "z": np.concatenate([field.z for field in fields]),
+            "verdict": np.concatenate([field.verdicts for field in fields]),
+        }
+        for power in sorted({power for field in fields for power in field.with_next}):
+            others = [field.to_order(power) for field in fields]
+            for name in ("theory", "deviation", "z"):
+                values = np.concatenate([getattr(other, name) for other in others])
+                columns[f"{name}{_NEXT}{power}"] = values
         return columns
 
     def _arguments(self, stored: bool) -> Variables:
-        """A row for every entry."""
         variables: Variables = {}
-        for name, values in self._columns().items():
+        for name, values in (self.columns if stored else self._columns()).items():
             base, _, power = name.partition(_NEXT)
-            if not (stored and base in _DERIVED):
-                words, symbol = _COLUMNS[base]
-                words += f", to order {power} in 1/N" if power else ""
-                variables[name] = ("comparison",), values, notes(words, symbol)
+            words, symbol = _COLUMNS[base]
+            words += f", to order {power} in 1/N" if power else ""
+            variables[name] = ("comparison",), values, notes(words, symbol)
         return variables
 
     @classmethod
     def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
-        columns = {
-            name: np.asarray(values)
-            for name, values in content.items()
-            if name.partition(_NEXT)[0] in _COLUMNS
-        }
-        heads = list(zip(*(columns[name].tolist() for name in list(_COLUMNS)[:3]), strict=True))
-        fields: dict[str, list[Compared]] = {RIGHT: [], WIDTH: []}
-        for head in dict.fromkeys(heads):
-            question, name, order = head
-            part = {key: values[[h == head for h in heads]] for key, values in columns.items()}
-            threshold = "threshold" if question == RIGHT else "threshold_at_width"
-            sums = {
-                int(key.partition(_NEXT)[2]): values
-                for key, values in part.items()
-                if key.startswith("theory_to") and not np.isnan(values).all()
-            }
-            fields[question].append(
-                Compared(
-                    question=question,
-                    name=name,
-                    order=order,
-                    # Places that the quantity has are no -1 and no nan.
-                    index={at: part[at] for at in PLACES if at in part and (part[at] >= 0).all()},
-                    **{key: part[key] for key in NUMBERS},
-                    threshold=float(content[threshold]),
-                    tolerance=float(content["tolerance"]),
-                    with_next=sums,
-                )
-            )
-        return {"extrapolated": tuple(fields[RIGHT]), "at_width": tuple(fields[WIDTH])}
+        names = [of for name in _COLUMNS for of in content if of.partition(_NEXT)[0] == name]
+        return {"columns": {name: np.asarray(content[name]) for name in names}}
 
     def __str__(self) -> str:
         widths = verdict_text.listed(self.widths)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.comparison.compared import Compared
+from fieldtheory.montecarlo.comparison.compared import HEADS, NUMBERS, PLACES
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.layer_fields import measured_fields
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
@@ -166,42 +166,34 @@ def comparison_of(
     ``batches`` are those of the standard errors; ``neglected`` names the terms that simulations
     have and the theory has not. The other arguments are those of `Comparison`.
     """
-    right = [entries for each in measured for entries in coefficients(each)]
+    from scipy import stats
+
+    right = [block for each in measured for block in coefficients(each)]
     raw = [
         at_width(each, which)
         for each in measured
         for which in np.flatnonzero(each.widths == width).tolist()
     ]
-    right, raw = ([of for of in fields if of["theory"].size] for fields in (right, raw))
+    right, raw = ([block for block in of if block["theory"].size] for of in (right, raw))
     if not right or not raw:
         raise ValueError("ensemble must have kernels that fluctuate, got none")
-    names = {entries["name"] for entries in right}
+    names = {block["quantity"] for block in right}
     terms = [term for each in measured for term in each.coefficients.values()]
     zeros = [name for name, term in terms if name not in names and not np.nan_to_num(term).any()]
     if zeros:
         not_compared = (*not_compared, f"{', '.join(zeros)} (zero in theory and simulation)")
-    limits = false_alarm, batches - 1, tolerance
+    columns = {}
+    for name in dict.fromkeys((*HEADS, *PLACES, *NUMBERS, *(n for block in raw for n in block))):
+        parts = [(of.get(name, PLACES.get(name, np.nan)), len(of["theory"])) for of in right + raw]
+        columns[name] = np.concatenate([np.broadcast_to(*part) for part in parts])
+    if np.isnan(columns["time"]).all():
+        del columns["time"]
+    # |z| that chance exceeds in any of the entries with the probability ``false_alarm``.
+    right_or_raw = (sum(len(block["theory"]) for block in of) for of in (right, raw))
+    limits = (float(stats.t.isf(false_alarm / (2 * n), batches - 1)) for n in right_or_raw)
     return Comparison(
-        _with_limits(right, *limits),
-        _with_limits(raw, *limits),
-        widths,
-        width,
-        false_alarm,
-        tolerance,
-        not_compared,
-        neglected,
+        columns, widths, width, false_alarm, tolerance, not_compared, neglected, *limits
     )
-
-
-def _with_limits(
-    fields: list[dict[str, Any]], false_alarm: float, freedom: int, tolerance: float
-) -> tuple[Compared, ...]:
-    """Chance exceeds the threshold in any of the entries with the probability ``false_alarm``."""
-    from scipy import stats
-
-    count = sum(entries["theory"].size for entries in fields)
-    threshold = float(stats.t.isf(false_alarm / (2 * count), freedom))
-    return tuple(Compared(**of, threshold=threshold, tolerance=tolerance) for of in fields)
 
 
 def checked_simulations(

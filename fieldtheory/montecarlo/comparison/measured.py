@@ -49,7 +49,7 @@ class Measured:
 
 
 def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
-    """Each coefficient of 1/N that the widths determine: `Compared` without its limits."""
+    """Each coefficient of 1/N that the widths determine: columns of `Comparison`."""
     base, widths = measured.field.order, measured.widths / measured.width
     for order, (name, theory) in measured.coefficients.items():
         power = order - base
@@ -64,31 +64,27 @@ def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
         }
         summands = [f * value for f, value in zip(factors, measured.values, strict=True)]
         entries = _entries(measured, columns, summands)
-        yield entries | {"question": RIGHT, "name": name, "order": order}
+        yield entries | {"question": RIGHT, "quantity": name, "order": order}
 
 
 def at_width(measured: Measured, which: int) -> dict[str, Any]:
     """The field at the width of an index, as `coefficients` are."""
     field, ratio = measured.field, measured.width / measured.widths[which]
     theory, size = (values * ratio**field.order for values in (measured.theory, measured.size))
-    sums: dict[Any, np.ndarray] = {}
-    total = theory
+    columns, total = {"theory": theory, "error": measured.errors[which], "size": size}, theory
     for order, (_, term) in measured.next_orders.items():
-        sums[order] = total = total + term * ratio**order
-    columns = {"theory": theory, "error": measured.errors[which], "size": size, **sums}
-    columns["remainder"] = np.full(theory.shape, np.nan)
+        columns[f"theory_to_order_{order}"] = total = total + term * ratio**order
     # What is 0, such as the vertex of the inputs, has no relative deviation.
     entries = _entries(measured, columns, [measured.values[which]], field.decides | (size > 0))
-    entries["with_next"] = {order: entries.pop(order) for order in sums}
-    return entries | {"question": WIDTH, "name": field.name, "order": field.order}
+    return entries | {"question": WIDTH, "quantity": field.name, "order": field.order}
 
 
 def _entries(
     measured: Measured,
-    columns: dict[Any, np.ndarray],
+    columns: dict[str, np.ndarray],
     summands: list[np.ndarray],
     kept: np.ndarray | bool = True,
-) -> dict[Any, Any]:
+) -> dict[str, Any]:
     """The entries that fluctuate or differ, each once; simulated values are sums of summands."""
     theory, error, values = columns["theory"], columns["error"], np.sum(summands, axis=0)
     # Nothing is larger than the nan of what the theory does not have.
@@ -97,10 +93,7 @@ def _entries(
     moves = (error > 0) | (np.abs(values - theory) > _DIFFERENCE * scale)
     kept = kept & measured.distinct & moves
     columns = columns | {"simulation": values, "error": error}
-    return {
-        "index": {key: at[kept] for key, at in measured.index.items()},
-        **{key: column[kept] for key, column in columns.items()},
-    }
+    return {name: column[kept] for name, column in (measured.index | columns).items()}
 
 
 def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
