@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,8 @@ class Field:
     sum_of: str = ""
     # Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     of_kernels: bool = False
-    # Whether it is one of Gram matrices that are a chain: its covariances take averages of every
-    # layer with itself alone, and their terms in 1/N are as large as what fluctuates there.
+    # Whether a solution has it if its Gram matrices are a chain: then covariances take averages of
+    # every layer with itself alone, and their terms in 1/N are as large as what fluctuates there.
     of_chain: bool = False
     # Symbol of the entries of a layer with itself, in LaTeX, for fields of two layers.
     diagonal: str = ""
@@ -329,8 +329,7 @@ DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
         | order_1 labelled
     """
 )
-# The fields of Gram chains that others do not have, or in which simulations differ for another
-# reason.
+# The fields of Gram chains alone.
 GRAM_FIELDS: Mapping[str, Field] = fields_of(
     r"""
     stream_covariance | hidden_layer hidden_layer_ | \mathrm{Cov}(R^{(l)}, R^{(m)})
@@ -340,10 +339,6 @@ GRAM_FIELDS: Mapping[str, Field] = fields_of(
     shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
         | shares of the blocks in the mean squares behind them | of_input
     """
-) | {
-    name: replace(row, of_chain=True)
-    for name, row in FIELDS.items()
-    if row.simulated.startswith("Ensemble")
-}
+)
 # All that theory and simulation are compared in.
 COMPARED: Mapping[str, Field] = {**FIELDS, **GRAM_FIELDS, **DIFFUSION_FIELDS}

@@ -189,10 +189,10 @@ def comparison_of(
     if np.isnan(columns["time"]).all():
         del columns["time"]
     # |z| that chance exceeds in any of the entries with the probability ``false_alarm``.
-    right_or_raw = (sum(len(block["theory"]) for block in of) for of in (right, raw))
-    limits = (float(stats.t.isf(false_alarm / (2 * n), batches - 1)) for n in right_or_raw)
+    counts = [sum(len(block["theory"]) for block in of) for of in (right, raw)]
+    thresholds = [float(stats.t.isf(false_alarm / (2 * n), batches - 1)) for n in counts]
     return Comparison(
-        columns, widths, width, false_alarm, tolerance, not_compared, neglected, *limits
+        columns, widths, width, false_alarm, tolerance, not_compared, neglected, *thresholds
     )
 
 

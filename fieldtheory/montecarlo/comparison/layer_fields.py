@@ -36,8 +36,11 @@ def _averages(solution: Computed) -> int:
     """Averages of four signals: of every layer with every other, in a chain with itself."""
     layers = solution.network.depth + 1
     averages = layers * (solution.inputs * (solution.inputs + 1) // 2) ** 2
-    of_chain = any(row.of_chain for row in solution.table.values())
-    return averages if of_chain else averages * layers
+    return averages if _is_chain(solution) else averages * layers
+
+
+def _is_chain(solution: Computed) -> bool:
+    return any(row.of_chain for row in solution.table.values())
 
 
 def measured_fields(
@@ -238,10 +241,11 @@ def _remainders(
     the number of gains a_l M' that are multiplied in a response, and 1 otherwise. ``variances`` are
     N ε_l, (L+2,).
     """
-    if field.of_kernels or not field.of_chain:
+    of_chain = _is_chain(solution)
+    if field.of_kernels or not of_chain:
         # Means depend on the layers before.
         variances = np.concatenate([[0.0], variances[:-1]])
-    if field.of_chain:
+    if of_chain:
         # A norm hides the fluctuations of the units from the kernels.
         variances = np.maximum(variances, _OF_UNITS)
     spread = variances[: len(size)] if field.dims else variances[-1]
