@@ -57,12 +57,14 @@ def measured_fields(
                 continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
             if across and all(getattr(s, across) is not None for s in simulations):
-                measured.append(_measured(solution, field, simulations, across, reasons, variances))
-            elif _axes(type(simulations[0]).table[name]) == _axes(field) and all(
-                getattr(s, name) is not None for s in simulations
+                name = across
+            elif _axes(simulations[0].table[name]) != _axes(field) or any(
+                getattr(s, name) is None for s in simulations
             ):
-                measured.append(_measured(solution, field, simulations, name, reasons, variances))
-                own += [field.name] if across else []
+                continue
+            elif across:
+                own.append(field.name)
+            measured.append(_measured(solution, field, simulations, name, reasons, variances))
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
