@@ -117,7 +117,7 @@ def _measured(
             width=float(own),
             size=size,
             # Of the leading order, which is all that a solution has.
-            remainder=partial(lambda size, order: size, remainder),
+            remainders=[remainder],
             index={
                 "time": ensembles[0].times[theirs][axes[0]],
                 "alpha": axes[1],

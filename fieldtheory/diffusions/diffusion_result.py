@@ -23,8 +23,8 @@ DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
     gram | time input input_ | \langle q_{ij} \rangle
         | Gram matrix of the features, its mean over networks | always of_kernels
     gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
-        | variances of the Gram matrix over networks | order_1
-    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
+        | variances of the Gram matrix over networks | order_1 labelled
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1 labelled
     """
 )
 GRAM_ERROR = fields_of(

@@ -35,8 +35,8 @@ _FEWEST = 128
 FIELDS = fields_of(
     r"""
     eigenvalues | degree | \mu_k | eigenvalues of the kernel | always
-    multiplicities | degree | N(d, k) | spherical harmonics of the degree
-    shares | degree | N \mu_k / p(1) | part of the variance in the degree
+    multiplicities | degree | N(d, k) | spherical harmonics of the degree | labelled
+    shares | degree | N \mu_k / p(1) | part of the variance in the degree | labelled
     """
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.precision.layer_correlators import MPMATH
@@ -45,7 +45,7 @@ def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseSolution(Result):
+class PreciseSolution(Computed):
     """The theory of one network to many digits; every field is computed when first asked for.
 
     The names, shapes and meanings of the fields are those of `Solution`; they are arrays of
@@ -236,15 +236,12 @@ class PreciseSolution(Result):
     def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         return {"input_kernel": exact_kernel(np.asarray(content["input_kernel"]).tolist())}
 
-    def _chosen(self, stored: bool) -> list[Field]:
+    def _available(self, stored: bool) -> Iterator[Field]:
         """Those that have been computed, kernels and responses."""
-        return super()._chosen(stored=True)
+        return super()._available(stored=True)
 
-    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
-        return super()._over_layers(field, values).astype(float)
-
-    def _entry(self, values: Any, pair: Any) -> str:
-        return mpmath.nstr(values[pair] if pair else values, self.digits)
+    def _entry(self, value: Any) -> str:
+        return mpmath.nstr(value, self.digits)
 
     @cached_property
     def _theory(self) -> tuple[Recursion, int]:
