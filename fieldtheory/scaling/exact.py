@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory import validation
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.responses import stacked
-
-# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
-SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
+from fieldtheory.scaling.responses import SEARCHED
 
 
 @dataclass(frozen=True)
@@ -61,56 +56,40 @@ _POLYNOMIAL = np.linalg.inv(
 
 
 def optima(
-    networks: Sequence[LayeredNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
+    each: Any, name: str, must: bool, p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
-    """ρ* of the covariances r of inputs with the variances p and q, for networks of one activation.
+    """ρ* of the covariances r of inputs with the variances p and q, (networks, m).
 
-    Parameters
-    ----------
-    networks : sequence of LayeredNetwork
-    p, q, r : ndarray, shape (m,)
-        Where all three are equal it is the variance of one input.
-
-    Returns
-    -------
-    ndarray, shape (n, m)
-        NaN for covariances whose response has no maximum.
-
-    Raises
-    ------
-    ValueError
-        If the response of a variance has no maximum.
+    ``each`` is a `Stack` or a `Solved`. Where p, q and r are equal it is the variance of one input,
+    which ``must`` have a ρ*, or is NaN with a warning; the error has the ``name`` of its network.
+    Covariances whose response has no maximum are NaN.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> p = np.array([0.05, 0.05])
-    >>> optima([ResidualNetwork(depth=50)], p, p, np.array([0.05, 0.03])).round(4)
+    >>> from fieldtheory.scaling.responses import Solved
+    >>> p, each = np.array([0.05, 0.05]), Solved(ResidualNetwork(depth=50), 1e-12)
+    >>> optima(each, "erf", True, p, p, np.array([0.05, 0.03])).round(4)
     array([[0.1384, 0.4214]])
     """
-    stack = stacked(networks, pair_functions(network_functions(networks[0])))
-    shape = (len(networks), len(p))
-    index = np.repeat(np.arange(shape[0]), shape[1])
-    fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))
-    each = stack.of(index)
-    entries = stack.averages.entries
-    rough = replace(each, averages=pair_functions(entries, _SETTINGS.rough, searching=True))
-    grid = SEARCHED[:, None] / (each.depths * each.weights)
+    count = len(each.growth)
+    index = np.repeat(np.arange(count), len(p))
+    fields = tuple(np.tile(f, count) for f in (p, q, r))
+    each = each.of(index)
+    grid = SEARCHED[:, None] / np.broadcast_to(each.growth, len(index))
     with np.errstate(all="ignore"):
-        values = rough.height(grid, *fields)
+        values = each.searching(_SETTINGS.rough).height(grid, *fields)
         squares = maxima(each, grid, values, True, *fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
             part, own = each.of(left), [f[left] for f in fields]
             grid = grid[: _searched_rows(values[:, left]), left]
-            exact = replace(part, averages=pair_functions(entries, searching=True))
-            values = exact.height(grid, *own)
+            values = part.searching().height(grid, *own)
             squares[left] = maxima(part, grid, values, False, *own)
             missing = np.isnan(squares[left]) & (own[0] == own[1]) & (own[1] == own[2])
             if missing.any():
-                name = networks[0].activation.name
-                raise _without_maximum(name, grid[:, missing], values[:, missing])
-    return np.sqrt(squares).reshape(shape)
+                _say_none(name, must, grid[:, missing], values[:, missing])
+    return np.sqrt(squares).reshape(count, len(p))
 
 
 def _searched_rows(values: np.ndarray) -> int:
@@ -120,11 +99,16 @@ def _searched_rows(values: np.ndarray) -> int:
     return len(values) if rises else last + 1
 
 
-def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueError:
+def _say_none(name: str, must: bool, grid: np.ndarray, values: np.ndarray) -> None:
     said = f"has none up to ρ = {np.sqrt(grid[~np.isnan(values)].max(initial=0.0)):.3g}"
     if (values == -np.inf).all(axis=0).any():
         said = "vanishes for every ρ"
-    return ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
+    if must:
+        raise ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
+    warnings.warn(
+        f"K0 has variances without ρ*, which are NaN: the response of {name} {said}",
+        stacklevel=validation.level_of_user(),
+    )
 
 
 def maxima(
@@ -132,7 +116,7 @@ def maxima(
 ) -> np.ndarray:
     """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
 
-    ``each`` is a `Stack`, or what has its height, slope, of and near_zero. Maxima that are about
+    Maxima that are about
     the highest are all found and compared. From rough values the result is also NaN where one of
     them is not found at once. It is not s = 0 where the grid ends higher.
     """

@@ -9,14 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import unit_branch
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
+from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.solution import solve
 
 # Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
 # to which gains of many layers at once cost less than those that share terms with the averages.
 _TOGETHER, _FEW = 2**15, 2**11
+# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
+SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
+# Of any network: entries times layers that are solved at once; the steps of differences by ρ²,
+# relative to it and, from zero, to the first of the search; responses of one input that are
+# rounding.
+_AT_ONCE, _STEP, _VANISHING = 2**14, 1e-3, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +41,16 @@ class Stack:
     weights: np.ndarray
     biases: np.ndarray
     skips: np.ndarray
+
+    @property
+    def growth(self) -> np.ndarray:
+        """L σ²_w, over which ρ² is searched."""
+        return self.depths * self.weights
+
+    def searching(self, allowed: float = DEFAULT_TOLERANCE) -> Stack:
+        """With averages to these errors, NaN where they do not converge."""
+        averages = pair_functions(self.averages.entries, allowed, searching=True)
+        return replace(self, averages=averages)
 
     def of(self, index: np.ndarray) -> Stack:
         """The networks of these numbers."""
@@ -118,6 +136,58 @@ class Stack:
     def after(self, l: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
         """Values after a layer l = 0, 1, ...: the new ones of the networks that have it."""
         return new if l < self._shallowest else np.where(l < self.depths, new, old)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """One network of any family in the place of a `Stack`: the response is that of `solve`."""
+
+    network: DeepNetwork
+    rtol: float
+
+    @cached_property
+    def growth(self) -> np.ndarray:
+        """L times the mean weight variance of a layer, over which ρ² is searched, (1,)."""
+        unit = self.network.layer(self.network.parameters | {"branch_scale": 1.0})
+        return np.atleast_1d(self.network.depth * np.mean(unit.weight))
+
+    def of(self, index: Any = None) -> Solved:
+        """All are of the same network, to the same accuracy, and near ρ = 0 as elsewhere."""
+        return self
+
+    near_zero = searching = of
+
+    def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """ln|χ^out| at s = ρ² (rows, m); NaN where numbers are beyond float64."""
+        result, alone = np.empty(s.shape), _of_one_input(p, q, r)
+        kernels = np.stack([p, r, r, q], axis=-1).reshape(-1, 2, 2)
+        size = max(1, _AT_ONCE // self.network.depth)
+        for some, K0, entry in ((alone, p, ()), (~alone, kernels, (0, 1))):
+            for at in np.split(np.flatnonzero(some), range(size, some.sum(), size)):
+                if len(at):
+                    result[:, at] = self._logarithms(s[:, at], K0[at], entry)
+        return result
+
+    def _logarithms(self, s: np.ndarray, K0: np.ndarray, entry: Any) -> np.ndarray:
+        scales = np.sqrt(s)[..., None] * np.ones(self.network.depth)
+        solution = solve(self.network.replace(branch_scale=scales), K0, rtol=self.rtol)
+        try:
+            response, output = solution.output_response, solution.output_kernel
+        except OverflowError:
+            if len(s) == 1:
+                return np.full(s.shape, np.nan)
+            halves = np.array_split(s, 2)
+            return np.concatenate([self._logarithms(half, K0, entry) for half in halves])
+        if not entry:
+            response = np.where(np.abs(response) * K0 > _VANISHING * output, response, 0.0)
+        return np.log(np.abs(response[(..., *entry)]))
+
+    def slope(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
+        """The derivative of the height by s (m,), by differences."""
+        low = np.where(s > 0, s * (1 - _STEP), 0.0)
+        high = np.where(s > 0, s * (1 + _STEP), _STEP * SEARCHED[1] / self.growth)
+        first, last = self.height(np.stack([low, high]), *fields)
+        return (last - first) / (high - low)
 
 
 def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stack:

@@ -86,14 +86,14 @@ def test_without_maximum():
     with pytest.raises(ValueError, match=f"{alone} vanishes for every ρ$"):
         ft.optimal_scaling(NET, 0.3)
     linear = NET.replace(activation="gelu", normalization=None)
-    with pytest.raises(ValueError, match=f"{alone} rises up to ρ = "):
+    with pytest.raises(ValueError, match=f"{alone} has none up to ρ = "):
         ft.optimal_scaling(linear, [0.3, 0.2])
     with pytest.warns(UserWarning, match="K0 has 1 of 1 entries with ρ.* = 0: their response is"):
         assert ft.optimal_scaling(NET.replace(epsilon=0.1), 0.3) == 0
     with pytest.warns(UserWarning) as said:
         assert np.isnan(ft.optimal_scaling(linear, [[0.3, 0.1], [0.1, 0.4]])).all()
     words = [str(each.message) for each in said]
-    assert "of one input of a BlockNetwork rises" in words[0]
+    assert "of one input of a BlockNetwork has none up" in words[0]
     assert words[1].startswith("K0 has 1 of 1 pairs of inputs without ρ*") and len(words) == 2
 
 
@@ -101,16 +101,19 @@ def test_without_maximum():
 def test_deep_networks_beyond_float64():
     """Scales at which kernels overflow are searched as far as they are numbers."""
     net = NET.replace(depth=150, activation="gelu", normalization=None)
-    with pytest.raises(ValueError, match="rises up to ρ = "):
+    with pytest.raises(ValueError, match="has none up to ρ = "):
         ft.optimal_scaling(net, 0.3)
 
 
 REFUSED = {
     "method='deep_limit' is of residual networks only": {"method": "deep_limit"},
-    "unknown argument 'order'": {"order": 2},
-    "network must have weight variances > 0, and no batch axes": {
+    "labels is of residual networks only": {"labels": [1.0], "noise_variance": 0.1},
+    "proven is of residual networks only": {"proven": True, "digits": 20},
+    "order must be left out but for deep_limit, got 2": {"order": 2},
+    "network must have weight variances > 0 to respond": {
         "network": NET.replace(readout_weight_variance=0.0)
     },
+    "network must not have batch axes": {"network": NET.replace(skip_scale=[[1.0], [0.9]])},
     "K0 must be": {"K0": -1.0},
 }
 
