@@ -28,13 +28,6 @@ from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 class Susceptibilities(NamedTuple):
     """χ_∥ and χ_⊥, arrays of the shape of the variances.
 
-    Parameters
-    ----------
-    parallel : ndarray
-        χ_∥, by which a layer multiplies a small change of the variance.
-    perpendicular : ndarray
-        χ_⊥, by which it multiplies the distance of two inputs.
-
     Examples
     --------
     >>> Susceptibilities(np.array(1.0), np.array(0.5)).perpendicular

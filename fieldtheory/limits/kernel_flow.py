@@ -42,20 +42,10 @@ def _entry(inputs: int) -> Entry:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The flow of P variances and of the covariances of pairs of them.
+    """The flow of P variances and of the covariances of pairs of them."""
 
-    A state is an array (2, P + pairs), first the kernel and then the tangent kernel, of the
-    variances and behind them of the pairs.
-
-    Parameters
-    ----------
-    entries : LayerFunctions
-        Of NumPy.
-    branch : UnitBranch
-        σ²_w and σ²_b.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
-    """
+    # A state (2, P + pairs) is the kernel and the tangent kernel, each of the variances and behind
+    # them of the pairs, whose inputs are ``pairs``.
 
     entries: LayerFunctions
     branch: UnitBranch
@@ -142,34 +132,11 @@ def followed(
     speed: Callable[[float], float],
     step: Callable[[float], float],
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The state at a later time, and its first change by steps if that is asked for.
-
-        dy/dt = λ²(t) v(y),   de/dt = λ²(t) (Dv)(e − (h(t)/2) v)
-
-    Parameters
-    ----------
-    flow : Flow
-    state : ndarray, shape (2, P + pairs)
-    change : ndarray, the same shape, or None
-        e. Where gradients are infinite at the start, steps of one length are best followed in
-        e + (h/2) v, which starts with e − (h/2) v = 0 in the equation above.
-    start, end : float
-        Times.
-    speed, step : callable
-        λ²(t) and h(t).
-
-    Returns
-    -------
-    tuple of ndarray
-        y and e.
-
-    Raises
-    ------
-    ArithmeticError
-        If the solution does not exist up to the end, or the solver fails.
-    """
+    """The state at a later time, and its first change by steps if that is asked for."""
     from scipy.integrate import solve_ivp
 
+    # dy/dt = λ²(t) v(y),   de/dt = λ²(t) (Dv)(e − (h(t)/2) v). Where gradients are infinite at the
+    # start, steps of one length are best followed in e + (h/2) v, which starts with e = (h/2) v.
     if start == end:
         return state, change
     shape, reached = state.shape, start
@@ -211,13 +178,6 @@ def _failed(t: float, reason: str) -> str:
 @dataclass(frozen=True, eq=False)
 class PairLayout:
     """The variances of a kernel and the covariances of different inputs, one after the other.
-
-    Covariances of identical inputs are variances, to the last bit.
-
-    Parameters
-    ----------
-    kernel : ndarray, shape (...) or (P, P)
-        Variances or a matrix.
 
     Examples
     --------

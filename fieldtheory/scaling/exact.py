@@ -60,10 +60,6 @@ def optima(
 ) -> np.ndarray:
     """ρ* of the covariances r of inputs with the variances p and q, (networks, m).
 
-    ``each`` is a `Stack` or a `Solved`. Where p, q and r are equal it is the variance of one input,
-    which ``must`` have a ρ*, or is NaN with a warning; the error has the ``name`` of its network.
-    Covariances whose response has no maximum are NaN.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -72,6 +68,8 @@ def optima(
     >>> optima(each, "erf", True, p, p, np.array([0.05, 0.03])).round(4)
     array([[0.1384, 0.4214]])
     """
+    # ``each`` is a `Stack` or a `Solved`; the variance of one input, p = q = r, ``must`` have a ρ*,
+    # or is NaN with a warning.
     count = len(each.growth)
     index = np.repeat(np.arange(count), len(p))
     fields = tuple(np.tile(f, count) for f in (p, q, r))
@@ -114,12 +112,9 @@ def _say_none(name: str, must: bool, grid: np.ndarray, values: np.ndarray) -> No
 def maxima(
     each: Any, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
 ) -> np.ndarray:
-    """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
-
-    Maxima that are about
-    the highest are all found and compared. From rough values the result is also NaN where one of
-    them is not found at once. It is not s = 0 where the grid ends higher.
-    """
+    """ρ² at the highest maximum, from the values on a grid; NaN where there is none."""
+    # Maxima that are about the highest are all found and compared. From rough values the result is
+    # also NaN where one of them is not found at once. It is not s = 0 where the grid ends higher.
     tops = np.full(values.shape, -np.inf)
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
     tops[1:-1][inside] = values[1:-1][inside]
@@ -207,13 +202,9 @@ def _interpolated_maxima(
     limits: tuple[np.ndarray, ...],
     *fields: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The highest points of the chosen elements around the bounds and how high they are.
-
-    Both are NaN where they are not resolved.
-
-    The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
-    to all inputs of a network. Where an end is highest the bounds move there, up to the limits.
-    """
+    """The highest points of the chosen elements around the bounds and how high they are."""
+    # The height is interpolated in ln s at Chebyshev nodes, which are common to all inputs of a
+    # network. Where an end is highest the bounds move there, up to the limits; NaN if not resolved.
     result, heights = np.full((2, len(chosen)), np.nan)
     left = np.flatnonzero(limits[0] > 0)
     with np.errstate(divide="ignore"):

@@ -220,23 +220,15 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
 
 @dataclass(frozen=True, eq=False)
 class _Joint:
-    """⟨φ²⟩ of signals and ⟨φφ⟩ of pairs of them in one array (..., columns), signals first.
-
-    Parameters
-    ----------
-    averages : PairFunctions
-    count, responding : int
-        Of signals, and of those whose gains count.
-    pairs : ndarray of int, shape (2, m)
-        The signals of each pair.
-    separate_gains : bool
-        Whether gains are found apart from the averages where they have closed forms.
-    """
+    """⟨φ²⟩ of signals and ⟨φφ⟩ of pairs of them in one array (..., columns), signals first."""
 
     averages: PairFunctions
+    # Numbers of the signals and, the first of them, of those whose gains count.
     count: int
     responding: int
+    # The two signals of each pair, (2, pairs).
     pairs: np.ndarray
+    # Whether gains are found apart from the averages where they have closed forms.
     separate_gains: bool
 
     @cached_property
@@ -306,23 +298,13 @@ def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
 
 
 class _Signals(NamedTuple):
-    """The different signals of pairs.
-
-    Parameters
-    ----------
-    start : ndarray, shape (signals,)
-        Their variances.
-    chosen : ndarray of int, shape (signals,)
-        A pair that has the network and the s of each.
-    at : ndarray of int, shape (2, pairs)
-        Which two each pair has.
-    responding : int
-        So many of them, the first ones, are asked for the responses of their variances.
-    """
+    """The different signals of pairs."""
 
     start: np.ndarray
+    # A pair that has the network and the s of each; which two each pair has, (2, pairs).
     chosen: np.ndarray
     at: np.ndarray
+    # So many of them, the first ones, are asked for the responses of their variances.
     responding: int
 
 
