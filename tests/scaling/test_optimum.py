@@ -359,7 +359,7 @@ def test_maxima_that_polynomials_do_not_resolve_are_bracketed():
     middle = np.array([0.3, 1.1])
     grid = np.repeat(np.geomspace(0.01, 20.0, 26)[:, None], 2, axis=1)
     cusps = Cusps(middle)
-    found = exact.maxima(cusps, grid, cusps.height(grid, middle), False, middle)
+    found = exact.maxima(cusps, grid, cusps.height(grid, middle), False, middle[None])
     np.testing.assert_allclose(found, middle, rtol=1e-12)
 
 
