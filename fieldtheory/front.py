@@ -9,11 +9,11 @@ from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
+from fieldtheory.criticality.kept_variance import CriticalBlock, critical_block
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.grams import GramSolution, GramTangentKernels
-from fieldtheory.grams.gram_critical import CriticalBlock, critical_block
 from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel

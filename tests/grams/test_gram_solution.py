@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf
 
 import fieldtheory as ft
-from fieldtheory.criticality import closure_G11, component_kernels, susceptibilities
+from fieldtheory.criticality import closure_G11, component_kernels
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.sklearn import NetworkGPRegressor
 from tests.oracles import block_networks as oracle
@@ -447,7 +447,6 @@ ONLY = [
     lambda net: ft.spectrum(net, 5),
     ft.kernel,
     lambda net: ft.covariance_with(ft.solve(net, PAIR), PAIR),
-    lambda net: susceptibilities(net, 1.0),
     lambda net: component_kernels(net, [1, 0.1, 0.1]),
     lambda net: closure_G11(net, 1.0),
     lambda net: NetworkGPRegressor(network=net).fit(np.ones((2, 3)), LABELS),
