@@ -14,7 +14,6 @@ from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.grams import GramSolution, GramTangentKernels
-from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
@@ -37,7 +36,7 @@ from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
-from fieldtheory.scaling.kernel_width import required_width
+from fieldtheory.scaling.demands import required_width, spread_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive

@@ -133,6 +133,11 @@ def test_a_spread_of_shares(spread):
     )
     for of in ("shares", "parts"):
         assert ft.spread_scaling(net, 0.3, spread, of) == pytest.approx(rho, rel=1e-9)
+    # Layers of sign(h) add the same to every stream.
+    sign = ft.ResidualNetwork(depth=8, activation="sign", weight_variance=1.0, bias_variance=0.0)
+    assert ft.spread_scaling(sign, 0.3, spread) == pytest.approx(rho, rel=1e-9)
+    with pytest.raises(TypeError, match="of must be 'shares' for a ResidualNetwork"):
+        ft.spread_scaling(sign, 0.3, spread, "parts")
     with pytest.raises(ValueError, match="that of the shares is between 1 and 1"):
         ft.spread_scaling(net.replace(norm_position="post"), 0.3, spread)
 
