@@ -176,7 +176,7 @@ def optimal_scaling(
     find = _chosen(network, asked, {"dynamic_range": dynamic_range, "slope": slope, "order": order})
     with relative_tolerance(asked.rtol):
         values = find(asked)
-        if isinstance(values, np.ndarray):
+        if isinstance(values, np.ndarray) and not (values > 0).all():
             _say_what_is_missing(asked, values)
     result = values if isinstance(network, Sequence) else values[0]
     return float(result) if isinstance(result, np.floating) else result
@@ -293,24 +293,22 @@ def _checked(network: Any) -> tuple[list[Any], bool]:
     networks = list(network) if isinstance(network, Sequence) else [network]
     if not networks:
         raise TypeError("network must be one network or a sequence of them, got none")
-    if isinstance(network, DeepNetwork) and not hasattr(network, "features"):
-        unit = network.layer(network.parameters | {"branch_scale": 1.0})
-        _require_response(network, unit.weight, np.ndim(unit.weight) > 1 or np.ndim(unit.skip) > 1)
-        return networks, False
-    networks = [checked_network(net, "a sequence of networks") for net in networks]
+    layered = not isinstance(network, DeepNetwork) or hasattr(network, "features")
     for net in networks:
-        _require_response(net, unit_branch(net).weight, net.skip_scales.ndim > 1)
-    if len({network_functions(net) for net in networks}) > 1:
+        if layered:
+            checked_network(net, "a sequence of networks")
+            weight, batch = unit_branch(net).weight, net.skip_scales.ndim > 1
+        else:
+            weight, _, skip = net.layer(net.parameters | {"branch_scale": 1.0})
+            batch = np.ndim(weight) > 1 or np.ndim(skip) > 1
+        if not (np.all(weight > 0) and net.readout(net.parameters).weight > 0):
+            raise ValueError("network must have weight variances > 0 to respond to its input")
+        if batch:
+            raise ValueError("network must not have batch axes, got one in weights or skip_scale")
+    if len(networks) > 1 and len(set(map(network_functions, networks))) > 1:
         names = {net.activation.name for net in networks}
         raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
-    return networks, True
-
-
-def _require_response(network: DeepNetwork, weights: Any, batch: bool) -> None:
-    if not (np.all(weights > 0) and network.readout(network.parameters).weight > 0):
-        raise ValueError("network must have weight variances > 0 to respond to its input")
-    if batch:
-        raise ValueError("network must not have batch axes, got one in weights or skip_scale")
+    return networks, layered
 
 
 def _say_what_is_missing(asked: _Asked, values: np.ndarray) -> None:

@@ -223,19 +223,12 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
     >>> stack.height(np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
     array([0.374 , 0.4563, 0.3743])
     """
-    depth = max(network.depth for network in networks)
-    skips = np.zeros((depth, len(networks)))
+    depths = np.array([network.depth for network in networks])
+    weights, biases = np.array([unit_branch(network) for network in networks]).T
+    skips = np.zeros((depths.max(), len(networks)))
     for i, network in enumerate(networks):
         skips[: network.depth, i] = network.skip_scales**2
-    branches = [unit_branch(network) for network in networks]
-    return Stack(
-        averages,
-        np.arange(len(networks)),
-        np.array([network.depth for network in networks]),
-        np.array([branch.weight for branch in branches]),
-        np.array([branch.bias for branch in branches]),
-        skips,
-    )
+    return Stack(averages, np.arange(len(networks)), depths, weights, biases, skips)
 
 
 def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
