@@ -16,7 +16,7 @@ from fieldtheory.limits.schedule_limits import (
     UniformSchedule,
     schedule_limit,
 )
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 
 TIMES = np.linspace(0.0, 1.0, 21)
 # Layers of the grid of a trajectory over infinitely many.
@@ -116,7 +116,8 @@ class SummableTrajectory:
         middle = int(min(max(start, self.last), end))
         for l in range(int(start) + 1, middle + 1) if start < middle else ():
             with np.errstate(over="ignore", invalid="ignore"):
-                state = state + self.schedule.square(l) * flow.rates(state)
+                step = self.schedule.square(l)
+                state = state + step / (1 + step * flow.damping) * flow.rates(state)
             if not np.isfinite(state).all():
                 raise ArithmeticError(
                     f"there is no limit: kernels grow beyond all bounds, and exceed float64 in "
@@ -140,7 +141,7 @@ class SummableTrajectory:
         return state + change
 
 
-def trajectory_of(network: LayeredNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
+def trajectory_of(network: DeepNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
     """The trajectory of a network, by the limit of its schedule."""
     schedule = schedule_limit(network)
     if isinstance(schedule, UniformSchedule):

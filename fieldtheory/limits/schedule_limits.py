@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.limits.tail_sums import TailSum
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.schedules import SCHEDULES, follows_depth, scale_text
 from fieldtheory.validation import excerpt
 
@@ -69,7 +69,7 @@ class SummableSchedule:
         return math.fsum([*self.squares[int(layer) + 1 :], self.tail.whole])
 
 
-def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedule:
+def schedule_limit(network: DeepNetwork) -> UniformSchedule | SummableSchedule:
     """Schedule of a network at infinite depth."""
     scale_argument = getattr(network, "branch_scale", None)
     if not follows_depth(scale_argument):

@@ -32,7 +32,6 @@ _REASONS = {
     "a sequence of networks": "their optima share averages of one matrix a layer",
     "labels": "the derivative of what labels say is written for one matrix a layer",
     "optimal_output_variance": "the readout of blocks is linear: no variance is the best for it",
-    "depth_limit": "the flow to infinite depth is written for one matrix a layer",
     "simulate_response": "it perturbs neurons of one kind, and blocks have two",
     "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
     "a response after labels": "it needs correlators of three kernels for units of one kind",
@@ -40,8 +39,9 @@ _REASONS = {
     "spectrum, kernel, power_coefficients, NetworkGPRegressor": (
         "the kernel as a function of an angle is tabulated for one matrix a layer"
     ),
-    "susceptibilities, component_kernels, the closure of PDLT-B": (
-        "the equations of PDLT-B are those of one matrix a layer without norm"
+    "component_kernels": "behind a norm (B.14) of PDLT-B has terms more than χ_⊥'/2",
+    "the closure of PDLT-B": (
+        "Gram matrices of blocks are a Markov chain, whose exact recursion closes by itself"
     ),
 }
 # The same by names of attributes of results.

@@ -448,7 +448,6 @@ ONLY = [
     lambda net: ft.optimal_scaling(net, PAIR, "saturation"),
     lambda net: ft.optimal_scaling([net, net], PAIR),
     ft.optimal_output_variance,
-    lambda net: ft.depth_limit(net, 1.0),
     lambda net: ft.tilted_posterior(net, PAIR, LABELS, noise_variance=0.1),
     lambda net: ft.posterior(net, PAIR, LABELS, noise_variance=0.1, samples=10000),
     lambda net: ft.spectrum(net, 5),
