@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class CriticalBlock(NamedTuple):
 
 
 @named_arguments
-def critical_block(network: DeepNetwork, K0: float = 1.0) -> CriticalBlock:
+def critical_block(network: Any, K0: float = 1.0) -> CriticalBlock:
     """ρ at which a layer keeps the variance of the stream, K = γ² K + ρ² C̄(K), and what it damps.
 
     PDLT-B (B.45) for blocks without overlap of the branch with its input. χ_∥ multiplies a small

@@ -40,7 +40,7 @@ class Susceptibilities(NamedTuple):
 
 
 @named_arguments
-def susceptibilities(network: DeepNetwork, K: Any) -> Susceptibilities:
+def susceptibilities(network: Any, K: Any) -> Susceptibilities:
     """The parallel and the perpendicular susceptibility of a layer at some variances.
 
         χ_∥(K) = γ² + (C_W/2K²) ⟨φ² (z² − K)⟩_K = γ² + C_W M'(K)     (PDLT-B (B.15))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -40,21 +40,9 @@ class Jets(NamedTuple):
     T: np.ndarray
 
 
-class Layer(Protocol):
-    """A layer with coefficients a and c for ρ = 1: what it adds is a A + c."""
-
-    branch: UnitBranch
-
-    def own(self, K: np.ndarray, gradient: bool) -> Jets:
-        """Of variances (P,)."""
-
-    def pair(self, K: np.ndarray, pairs: Any, r: np.ndarray, gradient: bool) -> Jets:
-        """Of pairs of inputs with the covariances r (m,)."""
-
-
 @dataclass(frozen=True, eq=False)
 class SignalLayer:
-    """Units that are features ψ(h) of the stream itself."""
+    """Units that are features ψ(h) of the stream itself; they add a A + c, the branch for ρ = 1."""
 
     functions: LayerFunctions
     branch: UnitBranch
@@ -144,12 +132,15 @@ def _times(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     return np.concatenate([f[:1] * g[:1], f[:1] * g[1:] + f[1:] * g[:1]])
 
 
+Layer = SignalLayer | UnitLayer
+
+
 def layers_of(network: Any) -> tuple[Layer, Layer, float]:
     """A hidden layer of a network for ρ = 1, its readout, and what a norm behind the sum damps."""
     readout = UnitBranch(*map(float, network.readout(network.parameters)[:2]))
     if hasattr(network, "features"):
-        functions = network_functions(network)
-        return SignalLayer(functions, unit_branch(network)), SignalLayer(functions, readout), 0.0
+        features = network_functions(network)
+        return SignalLayer(features, unit_branch(network)), SignalLayer(features, readout), 0.0
     parameters = network.of_layer(1) | {"branch_scale": 1.0}
     branch = UnitBranch(*map(float, network.layer(parameters)[:2]))
     signals = [partial(signal, parameters) for signal in _signals(network)]

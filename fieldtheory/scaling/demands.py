@@ -69,7 +69,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
 
 @named_arguments
 def spread_scaling(
-    network: DeepNetwork,
+    network: Any,
     K0: Any,
     spread: float,
     of: str = "shares",

@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import unit_branch
-from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
 from fieldtheory.numerics.solution import solve
@@ -162,7 +162,7 @@ class Stack:
 class Solved:
     """One network of any family in the place of a `Stack`: the response is that of `solve`."""
 
-    network: DeepNetwork
+    network: Any
     rtol: float
 
     @cached_property
