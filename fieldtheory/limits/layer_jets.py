@@ -147,8 +147,7 @@ def layers_of(network: Any) -> tuple[Layer, Layer, float]:
     functions = tuple(map(layer_functions, network.factors))
     linear = layer_functions(as_activation("linear"))
     hidden, damping = UnitLayer(functions, tuple(signals[:-1]), branch, True), 0.0
-    two = 2.0
-    if (carried := network.stream(GramEntry(two, two, two), parameters)) != two:
+    if (carried := network.stream(GramEntry(*(2.0,) * 3), parameters)) != 2:
         if carried != 1:
             raise ValueError(
                 "epsilon must be 0 behind the sum: the norms of all layers together make what they "
