@@ -86,7 +86,11 @@ def susceptibilities(network: Any, K: Any) -> Susceptibilities:
     given = {name: float(scales[name][0]) for name in names if getattr(network, name) is not None}
     layer = network.replace(depth=1, **given)
     own = variance.ravel()
-    of_pairs = solve(layer, own[:, None, None] * np.ones((2, 2))).response[..., 0, 1]
+    try:
+        of_pairs = solve(layer, own[:, None, None] * np.ones((2, 2))).response[..., 0, 1]
+    except OverflowError:
+        # φ that jumps parts nearby inputs at an infinite rate.
+        of_pairs = np.array([1.0, np.inf]) * np.ones((own.size, 1))
     # A norm behind the sum is that of the read-in, too.
     both = (ratio(each[:, 1], each[:, 0]) for each in (solve(layer, own).response, of_pairs))
     return Susceptibilities(*(each.reshape(variance.shape) for each in both))
