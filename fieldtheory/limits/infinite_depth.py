@@ -286,7 +286,7 @@ def depth_limit(network: DeepNetwork, K0: Any) -> DepthLimit:
     >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
     [1.6035, 1.9636]
     """
-    if not isinstance(network, DeepNetwork):
+    if hasattr(network, "features") or not isinstance(network, DeepNetwork):
         checked_network(network)
     trajectory, kernel = trajectory_of(network), validation.input_kernel_array("K0", K0)
     parameters, scales = network.parameters, {*network.layer_parameters} - {"branch_scale"}
