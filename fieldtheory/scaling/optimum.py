@@ -296,7 +296,7 @@ def _checked(network: Any) -> tuple[list[Any], bool]:
     layered = not isinstance(network, DeepNetwork) or hasattr(network, "features")
     for net in networks:
         if layered:
-            checked_network(net, "a sequence of networks")
+            checked_network(net, "a sequence of networks" if net is not network else "")
             weight, batch = unit_branch(net).weight, net.skip_scales.ndim > 1
         else:
             weight, _, skip = net.layer(net.parameters | {"branch_scale": 1.0})
