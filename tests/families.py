@@ -1,6 +1,6 @@
 """Every quantity of every family of networks: a number, or one sentence why there is none.
 
-    python -m tests.families      writes the table into docs/theory/families.md
+python -m tests.families      writes the table into docs/theory/families.md
 """
 
 import re
@@ -104,21 +104,25 @@ QUANTITIES = {
     "kernel of data": lambda net: ft.kernel(net)(X),
     "tangent kernel of data": lambda net: ft.kernel(net, "tangent_kernel")(X),
     "kernel of a hidden layer of data": lambda net: ft.kernel(net, "kernel", layer=2)(X),
-    "gradient of the kernel of data": lambda net: ft.kernel(net).derivative("bias_variance", X)
-    if not isinstance(net, ft.BlockNetwork)
-    else ft.kernel(net).derivative("inner_bias_variance", X),
+    "gradient of the kernel of data": lambda net: (
+        ft.kernel(net).derivative("bias_variance", X)
+        if not isinstance(net, ft.BlockNetwork)
+        else ft.kernel(net).derivative("inner_bias_variance", X)
+    ),
     "spectrum": lambda net: ft.spectrum(net, 3).eigenvalues,
     "power_coefficients": lambda net: power_coefficients(net, 3),
     "Gaussian process": lambda net: (
         NetworkGPRegressor(net, noise_variance=0.1).fit(X, Y).predict(X)
     ),
-    "ensemble of trained networks": lambda net: (
-        train(ft.kernel(net), ft.kernel(net, "tangent_kernel"), X, Y, time=2.0).mean(X)
-    ),
+    "ensemble of trained networks": lambda net: train(
+        ft.kernel(net), ft.kernel(net, "tangent_kernel"), X, Y, time=2.0
+    ).mean(X),
     "optimal_scaling": lambda net: ft.optimal_scaling(net, PAIR)[0, 1],
-    "depth_limit": lambda net: ft.depth_limit(
-        net.replace(branch_scale="uniform") if hasattr(net, "branch_scale") else net, 0.6
-    ).kernel,
+    "depth_limit": lambda net: (
+        ft.depth_limit(
+            net.replace(branch_scale="uniform") if hasattr(net, "branch_scale") else net, 0.6
+        ).kernel
+    ),
     "susceptibilities": lambda net: susceptibilities(net, 0.6),
     "component_kernels": lambda net: component_kernels(net, [0.6, 0.1, 0.1]),
     "critical_block": ft.critical_block,
@@ -169,9 +173,7 @@ QUANTITIES = {
     "compare": lambda net: (
         ft.compare(
             ft.solve(net, STARTS if isinstance(net, ft.DiffusionNetwork) else 0.6),
-            ft.simulate(
-                net, STARTS if isinstance(net, ft.DiffusionNetwork) else 0.6, samples=400
-            ),
+            ft.simulate(net, STARTS if isinstance(net, ft.DiffusionNetwork) else 0.6, samples=400),
         )
         is not None
     ),
