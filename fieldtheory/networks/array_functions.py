@@ -42,7 +42,7 @@ def _dropout(x: Any, p: Any = 0.5, training: Any = True) -> Any:
     return x
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("add", "add_any"), lambda x, y: x + y),
     **dict.fromkeys(("subtract", "sub"), lambda x, y: x - y),
     **dict.fromkeys(("multiply", "mul"), lambda x, y: x * y),
@@ -106,16 +106,17 @@ def applied(
     values = [plain(value) for value in inputs]
     named = {key: plain(value) for key, value in (options or {}).items()}
     if not name.endswith(_LOGICAL):
-        values = [number(value) for value in values]
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name](*values, **named), None
+        # A condition is one where it holds and zero elsewhere.
+        values = [
+            sp.Piecewise((1, value), (0, True))
+            if isinstance(value, sp.logic.boolalg.Boolean) and not isinstance(value, sp.Symbol)
+            else value
+            for value in values
+        ]
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](*values, **named), None
     activation = registered(name, values[1:], named)
     return activation(values[0]), activation
-
-
-def is_known(name: str) -> bool:
-    """Whether `applied` knows a function of this name."""
-    return name in _FUNCTIONS or name == "prelu" or registered_name(name) is not None
 
 
 def registered(name: str, parameters: Sequence[Any], options: Mapping[str, Any]) -> Activation:
@@ -147,13 +148,7 @@ def registered(name: str, parameters: Sequence[Any], options: Mapping[str, Any])
 
 
 def plain(value: Any) -> Any:
-    """The SymPy object of a number of any library; decimal numbers are exact fractions.
-
-    Examples
-    --------
-    >>> plain(np.float32(0.1)), plain(np.array([2])), plain(True)
-    (1/10, 2, True)
-    """
+    """The SymPy object of a number of any library; decimal numbers are exact fractions."""
     if isinstance(value, float | np.floating):
         return sp.Rational(str(value)) if math.isfinite(value) else sp.sympify(float(value))
     if isinstance(value, bool | int | np.bool_ | np.integer):
@@ -162,15 +157,3 @@ def plain(value: Any) -> Any:
         # An array or tensor of one number; others raise.
         return plain(value.item())
     return value
-
-
-def number(value: Any) -> Any:
-    """A condition as one where it holds and zero elsewhere.
-
-    Examples
-    --------
-    >>> number(sp.Symbol("h", real=True) > 0)
-    Piecewise((1, h > 0), (0, True))
-    """
-    condition = isinstance(value, sp.logic.boolalg.Boolean) and not isinstance(value, sp.Symbol)
-    return sp.Piecewise((1, value), (0, True)) if condition else value

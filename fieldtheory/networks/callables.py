@@ -18,36 +18,14 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activation import Activation, as_activation, h
-from fieldtheory.networks.array_functions import applied, is_known, plain, registered
+from fieldtheory.networks.array_functions import FUNCTIONS, applied, plain, registered
 from fieldtheory.networks.named_activations import registered_name, similar
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch")
 
 
 def activation_of_callable(function: Callable[..., Any]) -> Activation:
-    """The activation that a function stands for.
-
-    Parameters
-    ----------
-    function : callable
-        A function of NumPy, SciPy, SymPy, math or PyTorch with a name in ``ACTIVATIONS``, such as
-        ``np.tanh``, ``torch.nn.functional.relu``; a module of ``torch.nn`` with its parameters, or
-        of one's own; one of these in a `functools.partial`; or any function of one argument made of
-        arithmetic and of functions of NumPy, SciPy, SymPy or PyTorch.
-
-    Returns
-    -------
-    Activation
-        Under its name in ``ACTIVATIONS`` or in its library; a function of one's own under its
-        formula. ``torch.nn.Softplus`` of a threshold below 20 jumps there as in PyTorch; from 20
-        on, the default, the jump is taken as rounding.
-
-    Raises
-    ------
-    TypeError
-        If it is no function.
-    ValueError
-        If the function cannot be called with a symbol; the message says what to write.
+    """The activation of a function or module: by its name in a library, else by calling it with h.
 
     Examples
     --------
@@ -61,27 +39,28 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
             "activation must be a SymPy expression in one symbol, a name, text or a function, "
             f"got {function!r}"
         )
-    keywords: dict[str, Any] = {}
-    target: Any = function
-    if isinstance(function, partial) and not function.args:
-        target, keywords = function.func, function.keywords
-    return _by_name(target, keywords) or _called(function)
+    library, name = _library(function), _name(function)
+    # Functions of math do not take the stand-in; others by their names come without calling them.
+    if library == "math" or isinstance(function, np.ufunc | sp.FunctionClass):
+        with suppress(TypeError):
+            return registered(name, (), {})
+    try:
+        if isinstance(function, type) and validation.is_torch_module(function):
+            # A class of modules stands for the module with its defaults.
+            function = function()
+        value = function(_Argument(h))
+    except Exception as error:
+        raise _unreadable(function, " ".join(str(error).split()) or type(error).__name__) from error
+    if isinstance(value, _Argument) and value.activation is not None:
+        return value.activation
+    expression = plain(_value(value))
+    if not isinstance(expression, sp.Expr):
+        raise _unreadable(function, f"it gives {expression!r}")
+    return Activation(expression, name if library else "")
 
 
 for _kind in (object, sp.Lambda):
     as_activation.register(_kind)(activation_of_callable)
-
-
-def _by_name(function: Any, keywords: dict[str, Any]) -> Activation | None:
-    """The registered activation that a function of a library is, or None."""
-    library, name = _library(function), _name(function)
-    kinds = np.ufunc | sp.FunctionClass
-    # Functions of math do not take the stand-in.
-    if not (library == "math" or isinstance(function, kinds)) or not registered_name(name):
-        return None
-    with suppress(TypeError):
-        return registered(name, (), {key: plain(value) for key, value in keywords.items()})
-    return None
 
 
 def _library(function: Any) -> str | None:
@@ -100,23 +79,6 @@ def _library(function: Any) -> str | None:
 def _name(function: Any) -> str:
     function = function.func if isinstance(function, partial) else function
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _called(function: Callable[..., Any]) -> Activation:
-    """The activation that a function makes of h."""
-    try:
-        if isinstance(function, type) and validation.is_torch_module(function):
-            # A class of modules stands for the module with its defaults.
-            function = function()
-        value = function(_Argument(h))
-    except Exception as error:
-        raise _unreadable(function, " ".join(str(error).split()) or type(error).__name__) from error
-    if isinstance(value, _Argument) and value.activation is not None:
-        return value.activation
-    expression = plain(_value(value))
-    if not isinstance(expression, sp.Expr):
-        raise _unreadable(function, f"it gives {expression!r}")
-    return Activation(expression, _name(function) if _library(function) else "")
 
 
 def _unreadable(function: Any, reason: str) -> ValueError:
@@ -151,7 +113,8 @@ class _Argument(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         # Functions are methods too, of arrays and tensors.
-        if not is_known(name.strip("_")) or name.startswith("_"):
+        known = name.strip("_") in (*FUNCTIONS, "prelu") or registered_name(name)
+        if name.startswith("_") or not known:
             raise AttributeError(f"{name} of a symbol is not known")
         return lambda *inputs, **options: _applied(name, (self, *inputs), options)
 
