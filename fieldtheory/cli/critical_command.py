@@ -87,23 +87,27 @@ def critical(
     )
     from fieldtheory.networks.block import BlockNetwork
 
-    if isinstance(problem.network, BlockNetwork):
+    network = problem.network
+    if activation is not None:
+        network = network.replace(activation=values.activation(activation))
+    if isinstance(network, BlockNetwork):
         if (depth, width, outputs) != (None, None, 1):
             raise ValueError("depth, width and outputs must be left out for --family block")
-        print_rows(_of_blocks(problem.network, activation, skip_scale, K0), format, "blocks")
+        print_rows(_of_blocks(network, skip_scale, K0), format, "blocks")
         return
-    phi = values.activation(activation or "relu")
+    unsaid = activation is None and "activation" not in problem.given
+    phi = values.activation("relu") if unsaid else network.activation
     if (depth is None) != (width is None):
         raise ValueError("depth and width must be given together, got one of them")
     if skip_scale is not None:
-        scales: Any = values.numbers("skip_scale", skip_scale)
+        scales = values.number_rows("skip_scale", skip_scale)[0].tolist()
     elif depth is None or width is None:
-        scales = 0.0
+        scales = [network.skip_scale if "skip_scale" in problem.given else 0.0]
     else:
         ratio = validation.integer("depth", depth, 1) / validation.integer("width", width, 1)
-        scales = optimal_skip_scale(phi, ratio, outputs)
+        scales = [optimal_skip_scale(phi, ratio, outputs)]
     rows = []
-    for gamma in scales if isinstance(scales, list) else [scales]:
+    for gamma in scales:
         point = critical_point(phi, gamma)
         rows.append(
             {
@@ -120,18 +124,13 @@ def critical(
     print_rows(rows, format, f"critical networks, φ = {phi.name}")
 
 
-def _of_blocks(
-    network: Any, activation: str | None, skip_scale: str | None, K0: float
-) -> list[dict[str, Any]]:
+def _of_blocks(network: Any, skip_scale: str | None, K0: float) -> list[dict[str, Any]]:
     """A row for every γ."""
     import fieldtheory as ft
     from fieldtheory.cli import values
 
-    if activation is not None:
-        network = network.replace(activation=values.activation(activation))
-    scales = values.numbers("skip_scale", skip_scale or "0")
     rows = []
-    for gamma in scales if isinstance(scales, list) else [scales]:
+    for gamma in values.number_rows("skip_scale", skip_scale or "0")[0].tolist():
         rho, parallel, perpendicular = ft.critical_block(network.replace(skip_scale=gamma), K0)
         rows.append({"gamma": gamma, "rho": rho, "chi_par": parallel, "chi_perp": perpendicular})
     return rows

@@ -17,6 +17,7 @@ from fieldtheory.cli.options import (
     Data,
     Drop,
     Label,
+    NetworkFile,
     OutputFormat,
     Standardise,
 )
@@ -43,6 +44,15 @@ _Scale = Annotated[
     typer.Option(
         help="With --data: the mean square over neurons to which every x_0 is scaled, or none.",
         show_default="1",
+    ),
+]
+_Depth = Annotated[
+    str | None,
+    _network(
+        "--depth",
+        "-L",
+        help="Number of layers L, or infinite for the diffusion.",
+        show_default="infinite",
     ),
 ]
 _Width = Annotated[
@@ -139,15 +149,24 @@ def diffusion(
     drop: Drop = None,
     standardise: Standardise = False,
     scale: _Scale = None,
-    depth: Annotated[
-        str, _network("--depth", "-L", help="Number of layers L, or infinite for the diffusion.")
-    ] = "infinite",
+    network: NetworkFile = None,
+    depth: _Depth = None,
     width: _Width = None,
-    horizon: Annotated[float, _network("--horizon", "-T", help="T; Δt = T/L.")] = 1.0,
-    activation: Annotated[str, _network("--activation", "-a", help=ACTIVATION)] = "tanh",
-    input_activation: Annotated[str, _network(help="ψ, given as φ is.")] = "linear",
-    weight_variance: Annotated[float, _network(help="σ_w²: weights are N(0, σ_w² Δt/D).")] = 1.0,
-    bias_variance: Annotated[float, _network(help="σ_b²: biases are N(0, σ_b² Δt).")] = 1.0,
+    horizon: Annotated[
+        float | None, _network("--horizon", "-T", help="T; Δt = T/L.", show_default="1")
+    ] = None,
+    activation: Annotated[
+        str | None, _network("--activation", "-a", help=ACTIVATION, show_default="tanh")
+    ] = None,
+    input_activation: Annotated[
+        str | None, _network(help="ψ, given as φ is.", show_default="linear")
+    ] = None,
+    weight_variance: Annotated[
+        float | None, _network(help="σ_w²: weights are N(0, σ_w² Δt/D).", show_default="1")
+    ] = None,
+    bias_variance: Annotated[
+        float | None, _network(help="σ_b²: biases are N(0, σ_b² Δt).", show_default="1")
+    ] = None,
     law: _Law = None,
     times: _Times = 6,
     conditions: _Conditions = False,
@@ -190,11 +209,17 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
+    import fieldtheory as ft
     from fieldtheory.cli import diffusion_inputs, values
     from fieldtheory.cli.diffusion_inputs import SIMULATED, compared_rows, rows_of
+    from fieldtheory.networks.activations import as_activation
+    from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
 
-    phi = values.activation(activation)
-    psi = values.activation(input_activation, "input_activation")
+    of_network = {"depth": depth, "width": width, "horizon": horizon, "activation": activation}
+    of_network |= {"input_activation": input_activation, "weight_variance": weight_variance}
+    kind, given = values.parameters(
+        file=network, families=(ft.DiffusionNetwork,), bias_variance=bias_variance, **of_network
+    )
     asked = {"conditions": conditions, "latex": latex is not None, "simulate": samples is not None}
     names = [name for name, wanted in asked.items() if wanted]
     if len(names) > 1:
@@ -204,26 +229,20 @@ def diffusion(
         if samples is None and value is not None:
             raise ValueError(f"{name} is for simulations: say --simulate SAMPLES as well")
     if conditions:
-        _print_conditions(phi, psi, format)
+        found = diffusion_conditions(
+            given.get("activation", as_activation("tanh")),
+            given.get("input_activation", as_activation("linear")),
+        )
+        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
+        echo(str(found)) if format == "table" else print_rows(rows, format, "")
         return
-    import fieldtheory as ft
-
-    parameters = None if law is None else diffusion_inputs.law(law)
     of_data = {"classes": classes, "count": count, "scale": scale}
     of_data |= {"label": label, "drop": drop, "standardise": standardise}
-    words, Z = _layers(inputs, data, of_data)
-    if width is None:
-        width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else 500
-    net = ft.DiffusionNetwork(
-        depth=_depth(depth),
-        width=width,
-        horizon=horizon,
-        activation=phi,
-        input_activation=psi,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        parameter_law=parameters,
-    )
+    words, Z = diffusion_inputs.layers(inputs, data, of_data)
+    if law is not None:
+        given["parameter_law"] = diffusion_inputs.law(law)
+        given.setdefault("width", given["parameter_law"].width)
+    net = kind(**{"depth": None, "width": Z.shape[1] if Z.ndim > 1 else 500} | given)
     if latex is not None:
         echo(ft.derive(net).latex(latex))
         return
@@ -265,45 +284,12 @@ def diffusion(
         raise typer.Exit(1)
 
 
-def _layers(inputs: str, data: str | None, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
-    """Words on the inputs, if they are samples, and the inputs."""
-    from fieldtheory.cli import diffusion_inputs, samples
-
-    if data is None:
-        samples.require_none(of_data)
-        return "", diffusion_inputs.layers(inputs)
-    words, Z = diffusion_inputs.sampled_layers(data, **of_data)
-    return f"; {words}", Z
-
-
-def _depth(text: str) -> int | None:
-    """L, or None for infinite depth."""
-    word = text.strip()
-    if word == "infinite":
-        return None
-    try:
-        return int(word)
-    except ValueError:
-        raise ValueError(f"depth must be an integer >= 1 or infinite, got {text!r}") from None
-
-
 def _words(network: Any) -> str:
     law = ", another law of the parameters" if network.parameter_law else ""
     return (
         f"depth {network.depth or 'infinite'}, width {network.width}, T = {network.horizon:g}, "
         f"φ = {network.activation.name}, ψ = {network.input_activation.name}{law}"
     )
-
-
-def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
-    from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-
-    conditions = diffusion_conditions(phi, psi)
-    if format == "table":
-        echo(str(conditions))
-    else:
-        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in conditions]
-        print_rows(rows, format, "")
 
 
 def _print_solution(

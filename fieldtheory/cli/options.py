@@ -11,8 +11,6 @@ import typer
 from fieldtheory.cli.terminal import Format
 
 NETWORK = "The network"
-_network = partial(typer.Option, rich_help_panel=NETWORK)
-_block = partial(typer.Option, rich_help_panel="Of --family block")
 # Written out, so that a help page does not load what computes with them.
 ACTIVATIONS = (
     "erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, gelu_tanh, quick_gelu, elu, "
@@ -26,50 +24,27 @@ INTENTS = (
 )
 SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
 ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
+_network = partial(typer.Option, rich_help_panel=NETWORK)
+_block = partial(typer.Option, rich_help_panel="Of --family block")
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
-NetworkActivation = Annotated[
-    str | None, _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks")
+NetworkFile = Annotated[
+    Path | None,
+    _network(
+        "--network",
+        help="A .toml file with parameters of a network by their names in Python, and family = "
+        '"ResidualNetwork", "FeedForwardNetwork", "BlockNetwork" or, for `diffusion`, '
+        '"DiffusionNetwork". Options that are typed come first.',
+        show_default=False,
+    ),
 ]
 Family = Annotated[
-    Literal["residual", "block"],
+    Literal["residual", "block"] | None,
     _network(
         help="residual: one matrix in every branch. block: two, with a norm and perhaps a gate, as "
-        "transformers have."
+        "transformers have.",
+        show_default="residual",
     ),
 ]
-BranchScale = Annotated[
-    str, _network(help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.")
-]
-ScheduleName = Annotated[
-    str | None,
-    _network(
-        "--schedule", help=f"ρ_l by name: {SCHEDULES}.", show_default="ρ as --branch-scale says"
-    ),
-]
-SkipScale = Annotated[str, _network(help="γ: one number, or L numbers.")]
-WeightVariance = Annotated[
-    float | None, _network(help="σ_w² of the residual layers.", show_default="1.25")
-]
-BiasVariance = Annotated[
-    float | None, _network(help="σ_b² of the residual layers.", show_default="0.05")
-]
-ReadinWeight = Annotated[
-    float | None, _network(help="σ_w² of the read-in; as the residual layers if left out.")
-]
-ReadinBias = Annotated[
-    float | None,
-    _network(
-        help="σ_b² of the read-in, a part of K0; as the residual layers if left out, 0 for "
-        "samples that are rescaled."
-    ),
-]
-ReadoutWeight = Annotated[
-    float | None, _network(help="σ_w² of the readout; as the residual layers if left out.")
-]
-ReadoutBias = Annotated[
-    float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
-]
-Width = Annotated[int, _network(help="Width N of the layers.")]
 Normalization = Annotated[
     Literal["rms", "layer", "none"] | None, _block(help="The norm.", show_default="rms")
 ]
@@ -80,20 +55,51 @@ NormPosition = Annotated[
 Gated = Annotated[
     bool | None, _block(help="Hidden units φ(u) v, as of SwiGLU.", show_default="no-gated")
 ]
-# Of `BlockNetwork` alone, by the names of its parameters: kind, help, what is there if left out.
-_OF_BLOCK: dict[str, tuple[Any, str, str]] = {
-    "epsilon": (float, "ε of the norm.", "0"),
-    "expansion": (float, "Hidden units over the width, M/N.", "4"),
-    "inner_weight_variance": (str, "σ_w²: one number, or L numbers.", "1"),
-    "gate_weight_variance": (str, "σ_v² of the gate, likewise.", "1"),
-    "outer_weight_variance": (str, "σ_w'², likewise; none keeps the signal, 1/⟨a²⟩.", "none"),
-    "inner_bias_variance": (float, "σ_b².", "0"),
-    "outer_bias_variance": (float, "σ_b'².", "0"),
+
+
+def _of_network(kind: Any, words: str, default: str = "as the residual layers", *flags: str) -> Any:
+    return Annotated[kind | None, _network(*flags, help=words, show_default=default)]
+
+
+def _of_block(kind: Any, words: str, default: str) -> Any:
+    return Annotated[kind | None, _block(help=words, show_default=default)]
+
+
+# Parameters of networks by name: what is not typed is None, and left to a file or the family.
+PARAMETERS: dict[str, Any] = {
+    "network": NetworkFile,
+    "depth": _of_network(int, "Number of residual layers L.", "50", "--depth", "-L"),
+    "activation": _of_network(str, ACTIVATION, "erf; gelu of blocks", "--activation", "-a"),
+    "branch_scale": _of_network(
+        str, "ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.", "1"
+    ),
+    "schedule": _of_network(str, f"ρ_l by name: {SCHEDULES}.", "ρ as --branch-scale says"),
+    "skip_scale": _of_network(str, "γ: one number, or L numbers.", "1"),
+    "weight_variance": _of_network(float, "σ_w² of the residual layers.", "1.25"),
+    "bias_variance": _of_network(float, "σ_b² of the residual layers.", "0.05"),
+    "readin_weight_variance": _of_network(float, "σ_w² of the read-in."),
+    "readin_bias_variance": _of_network(
+        float, "σ_b² of the read-in, a part of K0; 0 for samples that are rescaled."
+    ),
+    "readout_weight_variance": _of_network(float, "σ_w² of the readout."),
+    "readout_bias_variance": _of_network(float, "σ_b² of the readout."),
+    "width": _of_network(int, "Width N of the layers.", "500"),
 }
-BLOCK: Any = {"normalization": Normalization, "norm_position": NormPosition, "gated": Gated}
-BLOCK |= {
-    name: Annotated[kind | None, _block(help=words, show_default=default)]
-    for name, (kind, words, default) in _OF_BLOCK.items()
+# What is for other families than the residual one.
+OF_FAMILIES: dict[str, Any] = {
+    "family": Family,
+    "normalization": Normalization,
+    "norm_position": NormPosition,
+    "gated": Gated,
+    "epsilon": _of_block(float, "ε of the norm.", "0"),
+    "expansion": _of_block(float, "Hidden units over the width, M/N.", "4"),
+    "inner_weight_variance": _of_block(str, "σ_w²: one number, or L numbers.", "1"),
+    "gate_weight_variance": _of_block(str, "σ_v² of the gate, likewise.", "1"),
+    "outer_weight_variance": _of_block(
+        str, "σ_w'², likewise; none keeps the signal, 1/⟨a²⟩.", "none"
+    ),
+    "inner_bias_variance": _of_block(float, "σ_b².", "0"),
+    "outer_bias_variance": _of_block(float, "σ_b'².", "0"),
 }
 InputKernel = Annotated[
     str,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from fieldtheory.cli import options
-from fieldtheory.cli.options import NETWORK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,58 +27,25 @@ _INPUTS = {
     "drop": (options.Drop, None),
     "standardise": (options.Standardise, False),
 }
-_READIN = {
-    "readin_weight_variance": (options.ReadinWeight, None),
-    "readin_bias_variance": (options.ReadinBias, None),
-}
-_PARAMETERS = {
-    "depth": (options.Depth, 50),
-    "activation": (options.NetworkActivation, None),
-    "branch_scale": (options.BranchScale, "1.0"),
-    "schedule": (options.ScheduleName, None),
-    "skip_scale": (options.SkipScale, "1.0"),
-    "weight_variance": (options.WeightVariance, None),
-    "bias_variance": (options.BiasVariance, None),
-    **_READIN,
-    "readout_weight_variance": (options.ReadoutWeight, None),
-    "readout_bias_variance": (options.ReadoutBias, None),
-    "width": (options.Width, 500),
-}
-_FAMILIES = {"family": (options.Family, "residual")} | {
-    name: (option, None) for name, option in options.BLOCK.items()
-}
-# Parameters of `values.network` that have another name on the command line.
-_NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}
+_READIN = "readin_weight_variance", "readin_bias_variance"
 
 
 class Problem(NamedTuple):
-    """Network and inputs of a command.
+    """Network and inputs of a command: K0 and words on it, or the samples and their options.
 
-    Parameters
-    ----------
-    network : ResidualNetwork or BlockNetwork
-    kernel : float or ndarray, shape (P, P)
-        K0.
-    words : str
-        What samples were read and how they were scaled; empty for a kernel that was typed.
-    samples : Dataset or None
-        The samples as they are, if the inputs are samples.
-    typed : str
-        The options that name the samples, as they were typed.
-    measured : bool
-        Whether their dimension d_in is known: it was typed, or there are no samples.
+    ``given`` are the parameters of the network that were typed or stand in its file.
     """
 
     network: Any
+    given: frozenset[str]
     kernel: float | np.ndarray
     words: str
     samples: Dataset | None
     typed: str
-    measured: bool
 
     def require_dimension(self, where: str) -> None:
-        """Raise where d_in counts, but was not typed."""
-        if not self.measured:
+        """Raise where d_in counts, but was not given for samples."""
+        if self.samples is not None and "input_dim" not in self.given:
             raise ValueError(
                 f"input_dim must be given with data {where}, got none: it is the number of columns"
             )
@@ -113,13 +79,14 @@ def with_network(
     inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
     if isinstance(data, str):
         inputs["data"] = (options.Data, data)
+    every = options.PARAMETERS | (options.OF_FAMILIES if families else {})
     left = {*without, *(() if readin else _READIN)}
-    every = _PARAMETERS | (_FAMILIES if families else {})
-    parameters = {name: option for name, option in every.items() if name not in left}
+    parameters = {name: (option, None) for name, option in every.items() if name not in left}
     if dimension:
-        help_text = f"Dimension d_in of the inputs, for {dimension}."
         option = typer.Option(
-            help=help_text, show_default="100, but none with --data", rich_help_panel=NETWORK
+            help=f"Dimension d_in of the inputs, for {dimension}.",
+            show_default="100, but none with --data",
+            rich_help_panel=options.NETWORK,
         )
         parameters["input_dim"] = (Annotated[int | None, option], None)
     shared = [
@@ -141,7 +108,7 @@ def with_network(
         def run(**arguments: Any) -> None:
             typed = {name: arguments.pop(name) for name in inputs}
             network = {name: arguments.pop(name) for name in parameters}
-            command(_problem(typed, network, most), **arguments)
+            command(_problem(typed, network, most, families), **arguments)
 
         order = [*first, *shared, *optional]
         run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
@@ -150,22 +117,22 @@ def with_network(
     return with_options
 
 
-def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | None) -> Problem:
+def _problem(
+    inputs: dict[str, Any], parameters: dict[str, Any], most: int | None, families: bool
+) -> Problem:
     from fieldtheory.cli import samples, values
 
     data, scale = inputs.get("data"), inputs.get("scale")
-    sampled = data is not None
-    if not sampled:
+    if data is None:
         samples.require_none({n: v for n, v in inputs.items() if n not in ("K0", "data")})
-    measured = not sampled
-    if "input_dim" in parameters:
-        measured |= parameters["input_dim"] is not None
-        parameters["input_dim"] = parameters["input_dim"] or 100
-    if "readin_bias_variance" in parameters and sampled and samples.variance(scale) is not None:
-        readin_bias = parameters["readin_bias_variance"]
-        parameters["readin_bias_variance"] = 0.0 if readin_bias is None else readin_bias
-    parameters.setdefault("depth", 1)
-    network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
+    file = parameters.pop("network")
+    # The first two are those with one matrix in every branch.
+    allowed = values.LAYERED if families else values.LAYERED[:2]
+    kind, given = values.parameters(file=file, families=allowed, **parameters)
+    rescaled = data is not None and samples.variance(scale) is not None
+    if rescaled and "readin_bias_variance" in parameters:
+        given.setdefault("readin_bias_variance", 0.0)
+    network = kind(**given)
     dataset = None if data is None else _samples(inputs, most)
     words, kernel = samples.given_kernel(inputs.get("K0", "1"), dataset, scale, network)
     if dataset is not None:
@@ -174,7 +141,7 @@ def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | Non
     typed = [
         word for n, v in chosen.items() for word in (f"--{n}", str(v))[: 1 if v is True else 2]
     ]
-    return Problem(network, kernel, words, dataset, shlex.join(typed), measured)
+    return Problem(network, frozenset(given), kernel, words, dataset, shlex.join(typed))
 
 
 def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:

@@ -86,34 +86,27 @@ def solve(
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
-    from fieldtheory.networks.dispatch import residual_only
-    from fieldtheory.networks.family import LayeredNetwork
 
     require_place(save, ".npz", ".nc")
-    title = values.title(problem.network, problem.words)
+    network, kernel = problem.network, problem.kernel
+    title = values.title(network, problem.words)
+    options: Any = {"order": order, "progress": digits is None}
     if convention == "F25":
         problem.require_dimension("in the convention of F25")
-        title = f"{title}; eta and chi in the convention of F25"
-    layered = isinstance(problem.network, LayeredNetwork)
+        title, options["convention"] = f"{title}; eta and chi in the convention of F25", convention
     if digits is not None:
-        if not layered:
-            raise residual_only("digits", problem.network)
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
-        network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)
-        precise = ft.solve(network, kernel, convention, order=order, digits=digits)
-        if save is not None:
-            precise.save(save)
-        print_rows(precise.rows(fluctuations), format, title)
-        return
-    options: Any = {"convention": convention, "progress": True} if layered else {}
-    solution = ft.solve(problem.network, problem.kernel, order=order, **options)
-    rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
+        network, kernel = values.as_typed(network), values.decimals(kernel)
+        options["digits"] = digits
+    solution = ft.solve(network, kernel, **options)
+    also = {"fluctuations": fluctuations or order > 1}
+    rows = rows_or_logarithms(solution, _LOGARITHMS, **also)
     if decorrelation:
         if solution.inputs < 2:
             raise ValueError("decorrelation is of two inputs or more, got one")
-        also = solution.rows(of=["decorrelation"])
-        rows = [row | more for row, more in zip(rows, also, strict=True)]
+        more = solution.rows(of=["decorrelation"])
+        rows = [row | columns for row, columns in zip(rows, more, strict=True)]
     if save is not None:
         solution.save(save)
     print_rows(rows, format, title)

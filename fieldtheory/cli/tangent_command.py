@@ -28,13 +28,21 @@ def tangent(
         ),
     ] = "ntk",
     weight_rates: Annotated[
-        str,
-        typer.Option(help=f"Learning rates of the weights: {_EACH}.", rich_help_panel=_TRAINING),
-    ] = "1",
+        str | None,
+        typer.Option(
+            help=f"Learning rates of the weights: {_EACH}.",
+            show_default="1",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
     bias_rates: Annotated[
-        str,
-        typer.Option(help="Learning rates of the biases, likewise.", rich_help_panel=_TRAINING),
-    ] = "1",
+        str | None,
+        typer.Option(
+            help="Learning rates of the biases, likewise.",
+            show_default="1",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
     rates: Annotated[
         str | None,
         typer.Option(
@@ -73,36 +81,21 @@ def tangent(
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
-    from fieldtheory.networks.dispatch import residual_only
-    from fieldtheory.networks.gram import GramNetwork
 
     require_place(save, ".npz", ".nc")
-    standard = parametrization == "standard"
-    if standard:
-        problem.require_dimension("in the standard parametrization")
     title = values.title(problem.network, problem.words)
-    if standard:
-        title = f"{title}; standard parametrization"
-    logarithms = {}
-    if isinstance(problem.network, GramNetwork):
-        given = {"weight_rates": weight_rates != "1", "bias_rates": bias_rates != "1"}
-        for name, chosen in ({"parametrization": standard} | given).items():
-            if chosen:
-                raise residual_only(name, problem.network)
-        chosen_rates = values.assignments("rates", rates or "")
-        kernels: Any = ft.tangent_kernels(problem.network, problem.kernel, chosen_rates)
-    elif rates is not None:
-        raise ValueError(f"rates must be left out for --family residual, got {rates!r}")
-    else:
-        kernels = ft.tangent_kernels(
-            problem.network,
-            problem.kernel,
-            parametrization,
-            weight_rates=values.numbers("weight_rates", weight_rates),
-            bias_rates=values.numbers("bias_rates", bias_rates),
-        )
-        logarithms["log_tangent_kernels"] = "ln|Theta|"
-    if logarithms and kernels.inputs > 1:
+    options: dict[str, Any] = {}
+    if parametrization == "standard":
+        problem.require_dimension("in the standard parametrization")
+        title, options["parametrization"] = f"{title}; standard parametrization", parametrization
+    for name, text in (("weight_rates", weight_rates), ("bias_rates", bias_rates)):
+        if text is not None:
+            options[name] = values.numbers(name, text)
+    if rates is not None:
+        options["rates"] = values.assignments("rates", rates)
+    kernels: Any = ft.tangent_kernels(problem.network, problem.kernel, **options)
+    logarithms = {"log_tangent_kernels": "ln|Theta|"}
+    if kernels.inputs > 1:
         logarithms["tangent_signs"] = "sign"
     rows = rows_or_logarithms(kernels, logarithms)
     if save is not None:

@@ -341,7 +341,11 @@ class GramSolution(Computed):
 @solve.register(GramNetwork)  # type: ignore[attr-defined,untyped-decorator]
 @named_arguments
 def solve_grams(
-    network: GramNetwork, K0: Any, rtol: float = DEFAULT_TOLERANCE, order: int = 1
+    network: GramNetwork,
+    K0: Any,
+    rtol: float = DEFAULT_TOLERANCE,
+    order: int = 1,
+    progress: bool = False,
 ) -> GramSolution:
     """Kernels, responses and fluctuations of a network of blocks for given inputs.
 
@@ -356,6 +360,8 @@ def solve_grams(
         As for other networks.
     order : int
         1; terms of order 1/N² of these networks are not there.
+    progress : bool
+        As for other networks; there is no computation long enough to show it.
 
     Returns
     -------
