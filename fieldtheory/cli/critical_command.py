@@ -6,30 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, NETWORK, OutputFormat
+from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import print_rows
 
-CriticalActivation = Annotated[
-    str | None,
-    typer.Option(
-        "--activation",
-        "-a",
-        help=ACTIVATION,
-        show_default="relu; gelu of blocks",
-        rich_help_panel=NETWORK,
-    ),
-]
 _WITHOUT = (
-    *("K0", "activation", "depth", "width", "branch_scale", "schedule", "skip_scale"),
+    *("K0", "depth", "width", "branch_scale", "schedule", "skip_scale"),
     *("weight_variance", "bias_variance", "readout_weight_variance", "readout_bias_variance"),
 )
 
 
-@with_network(*_WITHOUT)
+@with_network(*_WITHOUT, activation="relu; gelu of blocks")
 def critical(
     problem: Problem,
-    activation: CriticalActivation = None,
+    *,
     skip_scale: Annotated[
         str | None,
         typer.Option(
@@ -85,27 +75,33 @@ def critical(
         optimal_skip_scale,
         vertex_slope,
     )
+    from fieldtheory.grams.gram_critical import critical_block
     from fieldtheory.networks.block import BlockNetwork
 
     network = problem.network
-    if activation is not None:
-        network = network.replace(activation=values.activation(activation))
+    phi = network.activation if "activation" in problem.given else values.activation("relu")
+    scales: Any = 0.0
+    if skip_scale is not None:
+        scales = values.numbers("skip_scale", skip_scale)
+    elif "skip_scale" in problem.given:
+        scales = network.skip_scale
+    elif (depth is None) != (width is None):
+        raise ValueError("depth and width must be given together, got one of them")
+    elif depth is not None:
+        ratio = validation.integer("depth", depth, 1) / validation.integer("width", width, 1)
+        scales = optimal_skip_scale(phi, ratio, outputs)
+    scales = scales if isinstance(scales, list) else [scales]
     if isinstance(network, BlockNetwork):
         if (depth, width, outputs) != (None, None, 1):
             raise ValueError("depth, width and outputs must be left out for --family block")
-        print_rows(_of_blocks(network, skip_scale, K0), format, "blocks")
+        found = [
+            (gamma, *critical_block(network.replace(skip_scale=gamma), K0)) for gamma in scales
+        ]
+        rows = [
+            dict(zip(("gamma", "rho", "chi_par", "chi_perp"), row, strict=True)) for row in found
+        ]
+        print_rows(rows, format, "blocks")
         return
-    unsaid = activation is None and "activation" not in problem.given
-    phi = values.activation("relu") if unsaid else network.activation
-    if (depth is None) != (width is None):
-        raise ValueError("depth and width must be given together, got one of them")
-    if skip_scale is not None:
-        scales = values.number_rows("skip_scale", skip_scale)[0].tolist()
-    elif depth is None or width is None:
-        scales = [network.skip_scale if "skip_scale" in problem.given else 0.0]
-    else:
-        ratio = validation.integer("depth", depth, 1) / validation.integer("width", width, 1)
-        scales = [optimal_skip_scale(phi, ratio, outputs)]
     rows = []
     for gamma in scales:
         point = critical_point(phi, gamma)
@@ -122,15 +118,3 @@ def critical(
             }
         )
     print_rows(rows, format, f"critical networks, φ = {phi.name}")
-
-
-def _of_blocks(network: Any, skip_scale: str | None, K0: float) -> list[dict[str, Any]]:
-    """A row for every γ."""
-    import fieldtheory as ft
-    from fieldtheory.cli import values
-
-    rows = []
-    for gamma in values.number_rows("skip_scale", skip_scale or "0")[0].tolist():
-        rho, parallel, perpendicular = ft.critical_block(network.replace(skip_scale=gamma), K0)
-        rows.append({"gamma": gamma, "rho": rho, "chi_par": parallel, "chi_perp": perpendicular})
-    return rows

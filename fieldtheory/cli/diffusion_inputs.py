@@ -65,17 +65,18 @@ def compared_rows(comparison: Any, distances: Any) -> list[dict[str, Any]]:
     ]
 
 
-def layers(typed: str, data: str | None, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
+def layers(typed: str, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
     """Words on samples, and the inputs: numbers z, layers x_0, or samples of one mean square.
 
     Examples
     --------
-    >>> layers("0,1", None, {})[1].shape, layers("0.5,1,2;-1,2,0", None, {})[1].shape
+    >>> layers("0,1", {"data": None})[1].shape, layers("0.5,1,2;-1,2,0", {"data": None})[1].shape
     ((2,), (2, 3))
-    >>> words, Z = layers("", "digits", {"classes": "0,3", "count": 4, "scale": None})
+    >>> words, Z = layers("", {"data": "digits", "classes": "0,3", "count": 4, "scale": None})
     >>> words, Z.shape
     ('; digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples of mean square 1', (4, 64))
     """
+    data = of_data.pop("data")
     if data is None:
         samples.require_none(of_data)
         rows = values.number_rows("inputs", typed)

@@ -14,6 +14,7 @@ from fieldtheory.cli.terminal import echo, print_rows
 @with_network("branch_scale", "schedule", "width", data=True)
 def optimum(
     problem: Problem,
+    *,
     method: Annotated[
         Literal["response", "saturation", "large_depth", "deep_limit"],
         typer.Option(

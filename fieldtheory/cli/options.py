@@ -57,40 +57,47 @@ Gated = Annotated[
 ]
 
 
-def _of_network(kind: Any, words: str, default: str = "as the residual layers", *flags: str) -> Any:
-    return Annotated[kind | None, _network(*flags, help=words, show_default=default)]
+def option(
+    kind: Any, words: str, default: str | bool = False, *flags: str, panel: str
+) -> tuple[Any, None]:
+    """The annotation of an option that is None if it is not typed, and this None."""
+    shown = typer.Option(*flags, help=words, show_default=default, rich_help_panel=panel)
+    return Annotated[kind | None, shown], None
 
 
-def _of_block(kind: Any, words: str, default: str) -> Any:
-    return Annotated[kind | None, _block(help=words, show_default=default)]
-
-
-# Parameters of networks by name: what is not typed is None, and left to a file or the family.
+of_network = partial(option, panel=NETWORK)
+_of_block = partial(option, panel="Of --family block")
+_AS_LAYERS = "as the residual layers"
+READIN = {
+    "readin_weight_variance": of_network(float, "σ_w² of the read-in.", _AS_LAYERS),
+    "readin_bias_variance": of_network(
+        float, "σ_b² of the read-in, a part of K0; 0 for samples that are rescaled.", _AS_LAYERS
+    ),
+}
+# Parameters of networks; what is not typed is left to a file or the family.
 PARAMETERS: dict[str, Any] = {
-    "network": NetworkFile,
-    "depth": _of_network(int, "Number of residual layers L.", "50", "--depth", "-L"),
-    "activation": _of_network(str, ACTIVATION, "erf; gelu of blocks", "--activation", "-a"),
-    "branch_scale": _of_network(
+    "network": (NetworkFile, None),
+    "depth": of_network(int, "Number of residual layers L.", "50", "--depth", "-L"),
+    # `with_network` says what it is if it is left out.
+    "activation": None,
+    "branch_scale": of_network(
         str, "ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.", "1"
     ),
-    "schedule": _of_network(str, f"ρ_l by name: {SCHEDULES}.", "ρ as --branch-scale says"),
-    "skip_scale": _of_network(str, "γ: one number, or L numbers.", "1"),
-    "weight_variance": _of_network(float, "σ_w² of the residual layers.", "1.25"),
-    "bias_variance": _of_network(float, "σ_b² of the residual layers.", "0.05"),
-    "readin_weight_variance": _of_network(float, "σ_w² of the read-in."),
-    "readin_bias_variance": _of_network(
-        float, "σ_b² of the read-in, a part of K0; 0 for samples that are rescaled."
-    ),
-    "readout_weight_variance": _of_network(float, "σ_w² of the readout."),
-    "readout_bias_variance": _of_network(float, "σ_b² of the readout."),
-    "width": _of_network(int, "Width N of the layers.", "500"),
+    "schedule": of_network(str, f"ρ_l by name: {SCHEDULES}.", "ρ as --branch-scale says"),
+    "skip_scale": of_network(str, "γ: one number, or L numbers.", "1"),
+    "weight_variance": of_network(float, "σ_w² of the residual layers.", "1.25"),
+    "bias_variance": of_network(float, "σ_b² of the residual layers.", "0.05"),
+    **READIN,
+    "readout_weight_variance": of_network(float, "σ_w² of the readout.", _AS_LAYERS),
+    "readout_bias_variance": of_network(float, "σ_b² of the readout.", _AS_LAYERS),
+    "width": of_network(int, "Width N of the layers.", "500"),
 }
-# What is for other families than the residual one.
+# What other families have besides.
 OF_FAMILIES: dict[str, Any] = {
-    "family": Family,
-    "normalization": Normalization,
-    "norm_position": NormPosition,
-    "gated": Gated,
+    "family": (Family, None),
+    "normalization": (Normalization, None),
+    "norm_position": (NormPosition, None),
+    "gated": (Gated, None),
     "epsilon": _of_block(float, "ε of the norm.", "0"),
     "expansion": _of_block(float, "Hidden units over the width, M/N.", "4"),
     "inner_weight_variance": _of_block(str, "σ_w²: one number, or L numbers.", "1"),
@@ -116,44 +123,37 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Processes that work at once.", show_default="one"),
 ]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help="Samples as inputs: digits, mnist, or a .npz or .csv file, one sample per row.",
-        show_default=False,
+of_samples = partial(option, panel="Samples")
+# Samples, which of them are taken, and the columns of a file.
+SAMPLES: dict[str, Any] = {
+    "data": of_samples(
+        str, "Samples as inputs: digits, mnist, or a .npz or .csv file, one sample per row."
     ),
-]
-Scale = Annotated[
-    str | None,
-    typer.Option(
-        help="With --data: the variance K0 that every sample is rescaled to, the read-in without "
+    "classes": of_samples(str, "Classes of samples to keep.", "0,3; all of a file"),
+    "count": of_samples(int, "Number of samples.", "20 of digits and mnist; all of a file"),
+    "label": of_samples(
+        str,
+        "Column, or array of an .npz file, of the labels.",
+        "label, labels, y, target or class",
+    ),
+    "drop": of_samples(str, "Columns of a .csv file to leave out, by name: `id,date`."),
+    "standardise": of_samples(
+        bool,
+        "Columns of a file with mean 0 and deviation 1, for different units.",
+        False,
+        "--standardise",
+    ),
+}
+INPUTS: dict[str, Any] = {
+    "K0": (InputKernel, "0.05"),
+    "scale": of_samples(
+        str,
+        "With --data: the variance K0 that every sample is rescaled to, the read-in without "
         "biases; or none: samples as they are, K0 = σ_w² x·x/d + σ_b².",
-        show_default="0.05",
+        "0.05",
     ),
-]
-Classes = Annotated[
-    str | None, typer.Option(help="Classes of samples to keep.", show_default="0,3; all of a file")
-]
-Count = Annotated[
-    int | None,
-    typer.Option(help="Number of samples.", show_default="20 of digits and mnist; all of a file"),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        help="Column, or array of an .npz file, of the labels.",
-        show_default="label, labels, y, target or class",
-    ),
-]
-Drop = Annotated[
-    str | None, typer.Option(help="Columns of a .csv file to leave out, by name: `id,date`.")
-]
-Standardise = Annotated[
-    bool,
-    typer.Option(
-        "--standardise", help="Columns of a file with mean 0 and deviation 1, for different units."
-    ),
-]
+    **SAMPLES,
+}
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
 Save = Annotated[
     Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @with_network("K0", data="digits")
 def posterior(
     problem: Problem,
+    *,
     labels: Annotated[
         str | None,
         typer.Option(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldtheory.cli import options
 
@@ -16,18 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fieldtheory.data import Dataset
-
-_INPUTS = {
-    "K0": (options.InputKernel, "0.05"),
-    "data": (options.Data, None),
-    "scale": (options.Scale, None),
-    "classes": (options.Classes, None),
-    "count": (options.Count, None),
-    "label": (options.Label, None),
-    "drop": (options.Drop, None),
-    "standardise": (options.Standardise, False),
-}
-_READIN = "readin_weight_variance", "readin_bias_variance"
 
 
 class Problem(NamedTuple):
@@ -51,6 +37,38 @@ class Problem(NamedTuple):
             )
 
 
+def with_options(
+    *groups: Mapping[str, tuple[Any, Any]], build: Callable[..., tuple[Any, ...]] = lambda *t: t
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command groups of options, each an annotation and a default by name.
+
+    What is typed is handed to it as a mapping for each group, or as what ``build`` makes of them;
+    its own options stand behind its ``*``.
+    """
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for group in groups
+        for name, (kind, default) in group.items()
+    ]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+        first = [option for option in own if option.default is option.empty]
+        optional = [option for option in own if option not in first]
+
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            typed = [{name: arguments.pop(name) for name in group} for group in groups]
+            command(*build(*typed), **arguments)
+
+        order = [*first, *shared, *optional]
+        run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+        return run
+
+    return decorated
+
+
 def with_network(
     *without: str,
     data: bool | str = False,
@@ -58,63 +76,29 @@ def with_network(
     dimension: str = "",
     most: int | None = None,
     families: bool = True,
+    activation: str = "erf; gelu of blocks",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
 
-    Parameters
-    ----------
-    *without : str
-        Parameters of the network, or K0, that the command does not have.
-    data : bool or str
-        Whether samples may take the place of K0, or the samples that are there by default.
-    readin : bool
-        Whether the variances of the read-in may be typed. Rescaled samples have no biases there.
-    dimension : str
-        The option for which the dimension of the inputs counts, if it may be typed.
-    most : int, optional
-        Of more samples than this a part is taken, see `fieldtheory.report.inputs.part`.
-    families : bool
-        Whether the command is for networks of all families.
+    ``without`` are options that it does not have; ``data`` says whether samples may take the place
+    of K0, or which do by default, ``readin`` whether the variances of the read-in may be typed,
+    ``dimension`` for which option that of the inputs counts. Of more samples than ``most`` a part
+    is taken. ``activation`` is what its help says of φ that is not typed.
     """
-    inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
+    inputs = {n: o for n, o in options.INPUTS.items() if (data or n == "K0") and n not in without}
     if isinstance(data, str):
-        inputs["data"] = (options.Data, data)
+        inputs["data"] = (inputs["data"][0], data)
     every = options.PARAMETERS | (options.OF_FAMILIES if families else {})
-    left = {*without, *(() if readin else _READIN)}
-    parameters = {name: (option, None) for name, option in every.items() if name not in left}
+    left = {*without, *(() if readin else options.READIN)}
+    parameters = {name: option for name, option in every.items() if name not in left}
+    flags = "--activation", "-a"
+    parameters["activation"] = options.of_network(str, options.ACTIVATION, activation, *flags)
     if dimension:
-        option = typer.Option(
-            help=f"Dimension d_in of the inputs, for {dimension}.",
-            show_default="100, but none with --data",
-            rich_help_panel=options.NETWORK,
-        )
-        parameters["input_dim"] = (Annotated[int | None, option], None)
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in (inputs | parameters).items()
-    ]
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
-        own = [
-            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, option in signature.parameters.items()
-            if name != "problem"
-        ]
-        first = [option for option in own if option.default is inspect.Parameter.empty]
-        optional = [option for option in own if option not in first]
-
-        @wraps(command)
-        def run(**arguments: Any) -> None:
-            typed = {name: arguments.pop(name) for name in inputs}
-            network = {name: arguments.pop(name) for name in parameters}
-            command(_problem(typed, network, most, families), **arguments)
-
-        order = [*first, *shared, *optional]
-        run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
-        return run
-
-    return with_options
+        words = f"Dimension d_in of the inputs, for {dimension}."
+        parameters["input_dim"] = options.of_network(int, words, "100, but none with --data")
+    return with_options(
+        inputs, parameters, build=lambda *typed: (_problem(*typed, most, families),)
+    )
 
 
 def _problem(

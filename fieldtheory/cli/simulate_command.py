@@ -17,6 +17,7 @@ from fieldtheory.cli.terminal import echo, print_rows
 @with_network()
 def simulate(
     problem: Problem,
+    *,
     samples: Annotated[int, typer.Option("--samples", "-n", help="Number of networks.")] = 1000,
     seed: Seed = 0,
     method: Annotated[

@@ -17,6 +17,7 @@ _LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
 @with_network(data=True, dimension="--convention F25")
 def solve(
     problem: Problem,
+    *,
     convention: Annotated[
         Literal["derivative", "F25"],
         typer.Option(

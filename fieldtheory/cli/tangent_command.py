@@ -18,6 +18,7 @@ _EACH = "one number, or one each for the read-in, the L layers and the readout; 
 @with_network(data=True, readin=True, dimension="--parametrization standard")
 def tangent(
     problem: Problem,
+    *,
     parametrization: Annotated[
         Literal["ntk", "standard"],
         typer.Option(
