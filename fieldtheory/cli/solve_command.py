@@ -83,6 +83,8 @@ def solve(
 
         fieldtheory solve -L 20 -a relu --digits 50 --format json
 
+        fieldtheory solve --network net.toml --depth 100
+
         fieldtheory solve --family block -L 12 -a silu --gated --schedule uniform -k 1
     """
     import fieldtheory as ft

@@ -86,6 +86,7 @@ def folder(tmp_path, monkeypatch):
     (package / "__init__.py").touch()
     (package / "layers.py").write_text(BLOCKS + MODELS * bool(find_spec("torch")))
     (tmp_path / "gpt.py").write_text(MODELS)
+    (tmp_path / "net.toml").write_text('activation = "relu"')
     rng = np.random.default_rng(0)
     np.save(tmp_path / "tokens.npy", np.array([[1.0, 0.5], [0.5, 1.0]]))
     np.savetxt(tmp_path / "samples.csv", rng.normal(size=(4, 3)), delimiter=",")
