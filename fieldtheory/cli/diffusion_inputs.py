@@ -72,20 +72,16 @@ def layers(typed: str, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
     --------
     >>> layers("0,1", {"data": None})[1].shape, layers("0.5,1,2;-1,2,0", {"data": None})[1].shape
     ((2,), (2, 3))
-    >>> words, Z = layers("", {"data": "digits", "classes": "0,3", "count": 4, "scale": None})
+    >>> words, Z = layers("", {"data": "digits", "count": 4, "scale": None})
     >>> words, Z.shape
     ('; digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples of mean square 1', (4, 64))
     """
-    data = of_data.pop("data")
-    if data is None:
-        samples.require_none(of_data)
+    dataset = samples.read(of_data)
+    if dataset is None:
         rows = values.number_rows("inputs", typed)
         return "", rows[0] if len(rows) == 1 else rows
-    scale = of_data.pop("scale")
-    dataset = samples.chosen(data, **of_data)
     words, Z = f"; {dataset.name}: {dataset.size}", dataset.samples
-    size = 1.0 if scale is None else samples.variance(scale)
-    samples.tell(dataset)
+    size = samples.variance(of_data["scale"], 1.0)
     if size is None:
         return f"{words} as they are", Z
     squares = (Z**2).mean(axis=1, keepdims=True)

@@ -146,6 +146,7 @@ SAMPLES: dict[str, Any] = {
 }
 INPUTS: dict[str, Any] = {
     "K0": (InputKernel, "0.05"),
+    "data": SAMPLES["data"],
     "scale": of_samples(
         str,
         "With --data: the variance K0 that every sample is rescaled to, the read-in without "

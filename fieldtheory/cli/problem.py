@@ -97,49 +97,29 @@ def with_network(
         words = f"Dimension d_in of the inputs, for {dimension}."
         parameters["input_dim"] = options.of_network(int, words, "100, but none with --data")
     return with_options(
-        inputs, parameters, build=lambda *typed: (_problem(*typed, most, families),)
+        inputs, parameters, build=lambda *typed: (_problem(most, families, *typed),)
     )
 
 
 def _problem(
-    inputs: dict[str, Any], parameters: dict[str, Any], most: int | None, families: bool
+    most: int | None, families: bool, inputs: dict[str, Any], parameters: dict[str, Any]
 ) -> Problem:
     from fieldtheory.cli import samples, values
 
-    data, scale = inputs.get("data"), inputs.get("scale")
-    if data is None:
-        samples.require_none({n: v for n, v in inputs.items() if n not in ("K0", "data")})
-    file = parameters.pop("network")
+    typed_kernel, scale = inputs.pop("K0", "1"), inputs.get("scale")
     # The first two are those with one matrix in every branch.
     allowed = values.LAYERED if families else values.LAYERED[:2]
-    kind, given = values.parameters(file=file, families=allowed, **parameters)
-    rescaled = data is not None and samples.variance(scale) is not None
-    if rescaled and "readin_bias_variance" in parameters:
+    kind, given = values.parameters(file=parameters.pop("network"), families=allowed, **parameters)
+    dataset, words = samples.read(inputs, most), ""
+    if "readin_bias_variance" in parameters and dataset and samples.variance(scale) is not None:
         given.setdefault("readin_bias_variance", 0.0)
     network = kind(**given)
-    dataset = None if data is None else _samples(inputs, most)
-    words, kernel = samples.given_kernel(inputs.get("K0", "1"), dataset, scale, network)
-    if dataset is not None:
-        samples.tell(dataset)
-    chosen = {n: v for n, v in inputs.items() if n != "K0" and v is not None and v is not False}
-    typed = [
-        word for n, v in chosen.items() for word in (f"--{n}", str(v))[: 1 if v is True else 2]
-    ]
+    if dataset is None:
+        kernel = values.kernel(typed_kernel)
+    else:
+        words, kernel = samples.kernel_of(dataset, scale, network)
+    typed: list[str] = []
+    for name, value in inputs.items():
+        if value is not None and value is not False:
+            typed += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return Problem(network, frozenset(given), kernel, words, dataset, shlex.join(typed))
-
-
-def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
-    """The samples; what a part of them takes is written into the options."""
-    from fieldtheory.cli import samples
-    from fieldtheory.report.inputs import part
-
-    data, classes, count = inputs["data"], inputs.get("classes"), inputs.get("count")
-    columns = {name: inputs.get(name) for name in samples.COLUMNS}
-    if most is not None and count is not None and count > most:
-        raise ValueError(f"count must be at most {most} for one page, got {count}")
-    dataset = samples.chosen(data, classes, count, **columns)
-    if most is not None and len(dataset.samples) > most:
-        names, inputs["count"] = part(dataset, most, classes is not None)
-        inputs["classes"] = None if names is None else ",".join(names)
-        dataset = samples.chosen(data, inputs["classes"], inputs["count"], **columns)
-    return dataset

@@ -102,7 +102,7 @@ def _simulated(
         return simulation.simulate(net, kernel, seed=seed, **drawing), None
     one_input, nets = np.ndim(kernel) == 0, (net, net.replace(width=2 * net.width))
     if not one_input:
-        drawing["cross_inputs"] = computes_fluctuations(net, len(kernel))
+        drawing["cross_inputs"] = computes_fluctuations(net, len(np.atleast_1d(kernel)))
     reduced = drawing | ({"variance_reduction": "control_variate"} if method == "kernel" else {})
 
     def drawn(draw: Any, options: dict[str, Any]) -> list[Any]:

@@ -197,7 +197,8 @@ def rows_or_logarithms(
     ``logarithms`` are the names of these fields, if the result has them, and of their columns.
     """
     try:
-        return result.rows(**options)  # type: ignore[no-any-return]
+        rows: list[dict[str, Any]] = result.rows(**options)
+        return rows
     except OverflowError:
         if any(options.values()) or not {*logarithms} <= {*result.table}:
             raise

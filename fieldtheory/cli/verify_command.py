@@ -161,7 +161,7 @@ def _sides(verdict: Verdict) -> dict[str, str]:
     return dict(zip(_SIDES, (*text, *formulas), strict=True))
 
 
-def _print_coverage(papers: Sequence[str] | None, format: str) -> None:
+def _print_coverage(papers: Sequence[str] | None, format: Any) -> None:
     from fieldtheory.literature.claim import counted
     from fieldtheory.literature.coverage import coverage
 

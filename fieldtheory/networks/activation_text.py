@@ -181,7 +181,7 @@ def _of_text(value: str) -> Activation:
 def _expression(text: str) -> Any:
     """What SymPy makes of text, once its syntax tree is admitted."""
     text = re.sub(r"Symbol\('h'(, real=True)?\)", "h", text)
-    text = re.sub(r"Float\('([\d.e+-]+)', precision=(\d+)\)", _as_fraction, text)
+    text = re.sub(r"Float\('(-?[\d.]+(?:e[+-]?\d{1,3})?)', precision=(\d{1,4})\)", _as_fraction, text)
     tree = ast.parse(_with_moduli(text), mode="eval")
     functions = _admitted(tree)
     text = ast.unparse(_Calls().visit(tree))
@@ -214,9 +214,9 @@ def _admitted(tree: ast.AST) -> dict[str, Any]:
     letters = {n.id for n in names} - {*_NAMES}
     if len(letters) == 1 and len(letters.pop()) == 1 and not any(n.id == "h" for n in names):
         # The one letter that an expression is in.
-        for node in names:
-            node.id = node.id if node.id in _NAMES else "h"
-    functions = {}
+        for letter in names:
+            letter.id = letter.id if letter.id in _NAMES else "h"
+    functions: dict[str, Any] = {}
     for node in nodes:
         match node:
             case ast.Constant(value=value):
@@ -291,7 +291,7 @@ class _Calls(ast.NodeTransformer):
         return node
 
 
-def _call(name: str, *arguments: ast.AST) -> ast.Call:
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name), [*arguments], [])
 
 
