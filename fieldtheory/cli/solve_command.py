@@ -73,8 +73,6 @@ def solve(
 
         fieldtheory solve -L 100 -a relu --schedule uniform
 
-        fieldtheory solve -L 2000 -a relu --K0 "0.5,0.3;0.3,0.5" --decorrelation
-
         fieldtheory solve -L 20 --width 30 --order 2
 
         fieldtheory solve -L 20 --width 500 --input-dim 784 --convention F25

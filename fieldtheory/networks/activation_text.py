@@ -181,7 +181,9 @@ def _of_text(value: str) -> Activation:
 def _expression(text: str) -> Any:
     """What SymPy makes of text, once its syntax tree is admitted."""
     text = re.sub(r"Symbol\('h'(, real=True)?\)", "h", text)
-    text = re.sub(r"Float\('(-?[\d.]+(?:e[+-]?\d{1,3})?)', precision=(\d{1,4})\)", _as_fraction, text)
+    text = re.sub(
+        r"Float\('(-?[\d.]+(?:e[+-]?\d{1,3})?)', precision=(\d{1,4})\)", _as_fraction, text
+    )
     tree = ast.parse(_with_moduli(text), mode="eval")
     functions = _admitted(tree)
     text = ast.unparse(_Calls().visit(tree))

@@ -42,7 +42,6 @@ SLOW = (
         "diffusion --simulate",
         "diffusion --law",
         "diffusion --data",
-        "solve -L 2000",
     ),
     *("diffusion -a swish -z", "diffusion -L 100 -a", 'figures "sr.*"', "figures f25.fig3"),
     *("figures f25.fig2", "figures f25.fig8"),

@@ -133,11 +133,8 @@ CASES = {
     ],
     "posterior -L 3 --width 100 --branch-scale 0.5 --count 10": [
         ("--test 1", "test must be a share from 0 to below 1, got 1.0"),
-        ("--labels nowhere.csv", "labels must be a .csv or .npy file of numbers"),
-        (
-            "--labels other.npz",
-            "that exists, got 'other.npz'; for a column of the data say --label",
-        ),
+        ("--labels nowhere.csv", "labels cannot be read from 'nowhere.csv' (there is no such"),
+        ("--labels other.npz", "got 'other.npz'; for a column of the data say --label"),
         ("--labels few.csv", "3 rows, must be one for each of the 10 samples"),
     ],
     "posterior": [("--data two.csv", "labels must be given")],
