@@ -14,21 +14,6 @@ from fieldtheory.cli.options import Jobs, Seed
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo
 
-
-def _cifar10(folder: Path | None, otherwise: str) -> Any:
-    """The images of CIFAR-10, or None and a line on stderr that says what is done without them."""
-    from fieldtheory.data import load_cifar10
-
-    if folder is not None:
-        return load_cifar10(folder)
-    echo(
-        f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
-        "folder cifar-10-batches-py",
-        err=True,
-    )
-    return None
-
-
 _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
 # words are arguments of the former, besides progress.
@@ -162,16 +147,26 @@ def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, 
     """Draw one figure; returns the path of the picture."""
     from importlib import import_module
 
+    from fieldtheory import data
     from fieldtheory.plotting import style
 
     paper, figure = name.split(".")
     module, words = import_module(f"fieldtheory.figures.{paper}"), FIGURES[name].split()
     with parts_of(folder / name, f".{figure}") as parts:
         more = {"samples": options["samples"] * _MORE.get(paper, 1), "directory": parts}
-        if "dataset" in words:
-            more["dataset"] = _cifar10(data_folder, "MNIST takes its place")
-        if "cifar10" in words:
-            more["cifar10"] = _cifar10(data_folder, "its panel is empty")
+        for word, otherwise in (
+            ("dataset", "MNIST takes its place"),
+            ("cifar10", "its panel is empty"),
+        ):
+            if word in words and data_folder is not None:
+                more[word] = data.load_cifar10(data_folder)
+            elif word in words:
+                more[word] = None
+                echo(
+                    f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder "
+                    "names the folder cifar-10-batches-py",
+                    err=True,
+                )
         arguments = {word: (options | more)[word] for word in words}
         numbers = getattr(module, figure)(progress=True, **arguments)
         drawn = getattr(module, f"draw_{figure}")(numbers)

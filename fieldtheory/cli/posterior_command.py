@@ -9,6 +9,7 @@ import typer
 
 from fieldtheory.cli.options import OutputFormat, Save, Seed
 from fieldtheory.cli.problem import Problem, with_network
+from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import print_rows
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def posterior(
     from fieldtheory.inference.network_posterior import posterior as network_posterior
     from fieldtheory.numerics.solution import solve
 
+    require_place(save, ".npz", ".nc")
     if not 0 <= test < 1:
         raise ValueError(f"test must be a share from 0 to below 1, got {test!r}")
     kernel = np.asarray(problem.kernel)

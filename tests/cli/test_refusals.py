@@ -190,7 +190,13 @@ def test_options_by_another_name(typed, meant):
 
 
 @pytest.mark.parametrize(
-    "command", ["solve --K0=-1", "tangent --K0=-1", "diffusion -a sinh(h) --weight-variance 1e300"]
+    "command",
+    [
+        "solve --K0=-1",
+        "tangent --K0=-1",
+        "posterior -L 2 --count 10 --noise 0",
+        "diffusion -a sinh(h) --weight-variance 1e300",
+    ],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(command, folder):
     command = command.split()
