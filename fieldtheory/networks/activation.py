@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import sympy as sp
@@ -14,8 +14,11 @@ from fieldtheory.networks.existence import require_averages
 h = sp.Symbol("h", real=True)
 
 
+@singledispatch
 def as_activation(value: Any) -> Activation:
     """The activation meant by a name, text, an expression, an `Activation` or a function.
+
+    `activation_text` registers as the reader of text, `callables` as that of functions.
 
     Parameters
     ----------
@@ -50,17 +53,7 @@ def as_activation(value: Any) -> Activation:
     >>> as_activation(math.tanh), as_activation(lambda x: x**2 + x).expression
     (Activation('tanh': tanh(h)), h**2 + h)
     """
-    # They make an `Activation` of what they read.
-    from fieldtheory.networks.activation_text import activation_from_text
-    from fieldtheory.networks.callables import activation_of_callable
-
-    if isinstance(value, Activation):
-        return value
-    if isinstance(value, str):
-        return activation_from_text(value, value.strip())
-    if isinstance(value, sp.Expr) and not isinstance(value, sp.Lambda):
-        return Activation(value)
-    return activation_of_callable(value)
+    raise NotImplementedError("fieldtheory.networks.activations loads the readers")
 
 
 @dataclass(frozen=True)
@@ -149,6 +142,11 @@ class Activation:
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r}: {self.expression})"
+
+
+@as_activation.register
+def _of_activation(value: Activation | sp.Expr) -> Activation:
+    return value if isinstance(value, Activation) else Activation(value)
 
 
 def of_table(expression: sp.Expr, name: str) -> Activation:

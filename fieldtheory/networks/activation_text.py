@@ -15,7 +15,7 @@ from typing import Any
 import sympy as sp
 from sympy.parsing.sympy_parser import auto_number, rationalize
 
-from fieldtheory.networks.activation import Activation, exact, h
+from fieldtheory.networks.activation import Activation, as_activation, exact, h
 from fieldtheory.networks.named_activations import (
     ACTIVATIONS,
     clipped,
@@ -171,6 +171,11 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if not (real and expression.has(h)):
         raise ValueError(f"activation must be a real expression in h, got {_excerpt(text)}")
     return Activation(expression, name)
+
+
+@as_activation.register
+def _of_text(value: str) -> Activation:
+    return activation_from_text(value, value.strip())
 
 
 def _expression(text: str) -> Any:

@@ -1,11 +1,20 @@
-"""Everything that may be given as an activation function."""
+"""Everything that may be given as an activation function, with its readers loaded."""
 
 from typing import Any
 
+from fieldtheory.networks import activation_text, callables
 from fieldtheory.networks.activation import Activation, as_activation, h
 from fieldtheory.networks.named_activations import ACTIVATIONS
 
-__all__ = ["ACTIVATIONS", "Activation", "as_activation", "h", "named_activation"]
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "activation_text",
+    "as_activation",
+    "callables",
+    "h",
+    "named_activation",
+]
 
 
 def named_activation(name: str, value: Any) -> Activation:

@@ -19,7 +19,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.networks.activation import Activation, h
+from fieldtheory.networks.activation import Activation, as_activation, h
 from fieldtheory.networks.named_activations import (
     DEFINITIONS,
     clipped,
@@ -122,6 +122,10 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
     if not isinstance(expression, sp.Expr):
         raise _unreadable(function, f"it gives {expression!r}")
     return Activation(expression, name if library else "")
+
+
+for _kind in (object, sp.Lambda):
+    as_activation.register(_kind)(activation_of_callable)
 
 
 def _library(function: Any) -> str | None:
