@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork, single_network
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.numerics.fields import Field
 from fieldtheory.numerics.result import Computed
 from fieldtheory.plotting.curves import Curve, over_layers
@@ -77,9 +77,9 @@ class LabelledResult(Computed):
         return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
 
 
-def labelled_inputs(network: Any, K0: Any, Y: Any, *others: type) -> tuple[np.ndarray, np.ndarray]:
+def labelled_inputs(network: Any, K0: Any, Y: Any, function: str) -> tuple[np.ndarray, np.ndarray]:
     """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""
-    single_network(network, *others, function="tilted_posterior")
+    single_network(network, DeepNetwork, function=function)
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim != 2:
         raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")

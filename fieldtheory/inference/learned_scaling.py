@@ -31,7 +31,7 @@ def scaling_after_labels(
     network: LayeredNetwork, K0: np.ndarray, labels: Any, noise_variance: Any, best: np.ndarray
 ) -> np.ndarray:
     """ρ* after labels from ``best``, ρ* of the prior, (Q, Q), which stays where it is 0 or NaN."""
-    labels = labelled_inputs(network, K0, labels)[1]
+    labels = labelled_inputs(network, K0, labels, "labels")[1]
     noise = validation.positive("noise_variance", noise_variance)
     entries = packed(best).copy()
     chosen = np.flatnonzero(entries > 0)

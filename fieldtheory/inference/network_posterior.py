@@ -40,7 +40,6 @@ from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
@@ -241,7 +240,7 @@ def posterior(
             shapes = " and ".join(str(part.shape) for part in inputs)
             raise ValueError(f"X and X_test must have shapes (P, D) and (T, D), got {shapes}")
         inputs = np.concatenate(inputs)
-    kernel, labels = labelled_inputs(network, given_kernel(network, K0, inputs)[0], Y, GramNetwork)
+    kernel, labels = labelled_inputs(network, given_kernel(network, K0, inputs)[0], Y, "posterior")
     if X is not None and len(labels) != len(X):
         raise ValueError(
             f"Y must have one label for each of the {len(X)} rows of X, got {len(labels)}; inputs "

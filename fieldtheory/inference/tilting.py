@@ -263,7 +263,7 @@ def tilted_posterior(
     """
     # Labels per neuron up to which mean predictions are worse than at infinite width.
     few_labels = 1 / 8
-    kernel, labels = labelled_inputs(network, K0, Y)
+    kernel, labels = labelled_inputs(network, K0, Y, "tilted_posterior")
     noise = validation.positive("noise_variance", noise_variance)
     if readout_scale is not None:
         readout_scale = validation.positive("readout_scale", readout_scale)

@@ -95,7 +95,7 @@ def spread_scaling(
         s > 0, that of the first block over that of the last.
     of : {"shares", "parts"}
         What layers add over the mean square behind them, as ``shares`` of the `solve` result of
-        blocks, or ``parts`` of `tangent_kernels`, of blocks only, all kinds together.
+        blocks, or ``parts`` of `tangent_kernels`, all kinds together.
     rtol : float
         As for `solve`.
 
@@ -122,18 +122,14 @@ def spread_scaling(
     spread = validation.positive("spread", spread)
     validation.choice("of", of, ("shares", "parts"))
     single_network(network, DeepNetwork)
-    if of == "parts" and not hasattr(network, "trained"):
-        raise TypeError(f"of must be 'shares' for a {type(network).__name__}, got 'parts'")
     layer = network.layer(network.parameters | {"branch_scale": 1.0})
-    unit, skip = 1 / (network.depth * np.mean(layer.weight)), layer.skip**2
+    unit = 1 / (network.depth * np.mean(layer.weight))
 
     def excess(s: Any) -> Any:
         """ln of the ratio over ``spread`` at ρ² = s."""
         scaled = network.replace(branch_scale=float(np.sqrt(s)))
         if of == "shares":
-            solution = solve(scaled, variance, rtol=rtol)
-            added = solution.residual_kernels[1:-1]
-            blocks = added / (skip * solution.kernels[:-2] + added)
+            blocks = solve(scaled, variance, rtol=rtol).shares[1:]
         else:
             blocks = tangent_kernels(scaled, variance, rtol=rtol).parts.sum(axis=0)[1:-1]
         return np.log(blocks[0] / blocks[-1] / spread)

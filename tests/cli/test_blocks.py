@@ -113,14 +113,11 @@ def test_sweep():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (("solve", "--digits", 30), "digits is not there for a BlockNetwork, because"),
-        (("solve", "--order", 2), "order=2 is not there for a BlockNetwork, because"),
         (
             ("optimum", "--method", "deep_limit"),
             "method='deep_limit' is not there for a BlockNetwork",
         ),
         (("tangent", "--rate", "weight=2"), "rates must be one of readin_weight"),
-        (("derive", "--layers", "explicit"), "layers is not there for a BlockNetwork, because"),
         (
             ("derive", "--skip-scale", "1"),
             "skip_scale must be left out for --family block, got '1'",

@@ -106,9 +106,9 @@ def test_deep_networks_beyond_float64():
 
 
 REFUSED = {
-    "method='deep_limit' is of residual networks only": {"method": "deep_limit"},
-    "labels is of residual networks only": {"labels": [1.0], "noise_variance": 0.1},
-    "proven is of residual networks only": {"proven": True, "digits": 20},
+    "method='deep_limit' is not there for a BlockNetwork": {"method": "deep_limit"},
+    "labels is not there for a BlockNetwork": {"labels": [1.0], "noise_variance": 0.1},
+    "proven is not there for a BlockNetwork": {"proven": True, "digits": 20},
     "order must be left out but for deep_limit, got 2": {"order": 2},
     "network must have weight variances > 0 to respond": {
         "network": NET.replace(readout_weight_variance=0.0)
@@ -136,8 +136,10 @@ def test_a_spread_of_shares(spread):
     # Layers of sign(h) add the same to every stream.
     sign = ft.ResidualNetwork(depth=8, activation="sign", weight_variance=1.0, bias_variance=0.0)
     assert ft.spread_scaling(sign, 0.3, spread) == pytest.approx(rho, rel=1e-9)
-    with pytest.raises(TypeError, match="of must be 'shares' for a ResidualNetwork"):
-        ft.spread_scaling(sign, 0.3, spread, "parts")
+    tanh = ft.ResidualNetwork(depth=8, activation="tanh")
+    rho = ft.spread_scaling(tanh, 0.3, 1.5, "parts")
+    parts = ft.tangent_kernels(tanh.replace(branch_scale=rho), 0.3).parts.sum(0)
+    assert parts[1] == pytest.approx(1.5 * parts[-2], rel=1e-9)
     with pytest.raises(ValueError, match="that of the shares is between 1 and 1"):
         ft.spread_scaling(net.replace(norm_position="post"), 0.3, spread)
 
