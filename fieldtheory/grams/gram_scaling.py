@@ -17,6 +17,7 @@ from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.network_solution import Solution
+from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.scaling.exact import SEARCHED, maxima
 from fieldtheory.scaling.optimum import (
     METHODS,
@@ -56,7 +57,7 @@ class _Entries:
 
     def _logarithms(self, s: np.ndarray, K0: np.ndarray, entry: Any) -> np.ndarray:
         scales = np.sqrt(s)[..., None] * np.ones(self.network.depth)
-        solution = Solution(self.network.replace(branch_scale=scales), K0, self.rtol)
+        solution = Solution(self.network.replace(branch_scale=scales), K0, rtol=self.rtol)
         try:
             response, output = solution.output_response, solution.output_kernel
         except OverflowError:
@@ -174,11 +175,11 @@ def spread_scaling(
     def excess(s: Any) -> Any:
         """ln of the ratio over ``spread`` at ρ² = s."""
         scales = np.sqrt(s)[..., None] * np.ones(network.depth)
-        solution = Solution(network.replace(branch_scale=scales), np.array(variance), rtol)
+        scaled, K = network.replace(branch_scale=scales), np.array(variance)
         if of == "shares":
-            blocks = solution.shares[..., 1:]
+            blocks = Solution(scaled, K, rtol=rtol).shares[..., 1:]
         else:
-            blocks = solution.trained_parts(np.ones(len(network.trained))).sum(-2)[..., 1:-1]
+            blocks = tangent_kernels(scaled, K, rtol=rtol).parts.sum(-2)[..., 1:-1]
         return np.log(blocks[..., 0] / blocks[..., -1] / spread)
 
     grid = SEARCHED * unit
