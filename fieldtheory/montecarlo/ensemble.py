@@ -75,7 +75,7 @@ class Ensemble(Result):
     of inputs N Cov(h_iα h_iβ, h_jα h_jβ), and of two pairs N Cov(h_iα h_iβ, h_jγ h_jδ). Given
     C^(L+1) an output is Gaussian, so its excess kurtosis is ⟨y⁴⟩/⟨y²⟩² − 3 =
     3 Var C^(L+1) / ⟨C^(L+1)⟩²; 0 where the output vanishes. Of blocks of two matrices the K^(l) are
-    Gram matrices of the stream, and the h_i its units, see `GramSolution`.
+    Gram matrices of the stream, and the h_i its units, see `Solution`.
 
     Standard errors come from the jackknife over ``batches`` independent batches. A confidence
     interval is estimate ± t error with the quantile t of Student's distribution of

@@ -57,7 +57,7 @@ def compare(
 
     Parameters
     ----------
-    solution : Solution or GramSolution
+    solution : Solution
         Of one network and one K0, without batch axes.
     ensemble : Ensemble or sequence of Ensemble
         Of the network and the K0 of the solution at one or several different widths, with different
