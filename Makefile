@@ -18,7 +18,7 @@ LOWEST_TESTS := fieldtheory tests/cli/test_optimum_command.py tests/compiling/te
 TORCH := 2.13.0+cpu
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 # Tests that torch decides on.
-TORCH_TESTS := tests/audits tests/blocks/test_torch_blocks.py tests/cli/test_audit_command.py \
+TORCH_TESTS := tests/audits tests/measured_blocks/test_torch_blocks.py tests/cli/test_audit_command.py \
   tests/cli/test_examples.py tests/cli/test_figures_command.py tests/figures \
   tests/networks/test_callables.py tests/plotting/test_audits.py tests/test_docs.py \
   tests/test_package.py tests/test_site.py tests/training

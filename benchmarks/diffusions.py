@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_simulation import simulate_diffusion
-from fieldtheory.networks.diffusion import DiffusionNetwork
 
 DRAWS = 10_000
 INPUTS = (0.0, 1.0)

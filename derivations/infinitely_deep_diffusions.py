@@ -16,29 +16,8 @@ import sympy as sp
 from neuron_kurtosis import RATE, RATIO, kurtosis_coefficient, moment_of_neuron
 from typeset import article, equation, rows, section
 
-from fieldtheory.networks.activations import as_activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit import small_increments as limit
-from fieldtheory.theory.diffusion_limit.diffusion_conditions import diffusion_conditions
-from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
-    displacement,
-    generator,
-    gram,
-    neuron_moments,
-    pair_moments,
-    start,
-)
-from fieldtheory.theory.diffusion_limit.small_increments import (
-    S_II,
-    S_IJ,
-    S_JJ,
-    SLOPES,
-    WIDTH,
-    increments,
-)
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
+from fieldtheory.diffusions.diffusion_limit import small_increments as limit
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     ALPHA,
     BETA,
     GAMMA,
@@ -48,11 +27,30 @@ from fieldtheory.theory.diffusion_limit.wide_closed_forms import (
     START,
     TIME,
     Z_IJ,
+    displacement,
+    generator,
+    gram,
     linear_covariance,
     means,
+    neuron_moments,
+    pair_moments,
     riccati,
+    start,
     wide_rates,
 )
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.diffusion_derivation import DiffusionDerivation
+from fieldtheory.diffusions.diffusion_limit.small_increments import (
+    S_II,
+    S_IJ,
+    S_JJ,
+    SLOPES,
+    WIDTH,
+    increments,
+)
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.networks.activations import as_activation
+from fieldtheory.theory import notation as sym
 from fieldtheory.theory.typesetting.latex import latex
 
 TARGET = Path(__file__).with_suffix(".tex")

@@ -12,16 +12,16 @@ from functools import lru_cache
 
 import sympy as sp
 
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.diffusion_limit.diffusion_generator import (
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
+    TIME,
     MomentSystem,
     displacement,
     gram,
     neuron_moments,
     start,
 )
-from fieldtheory.theory.diffusion_limit.small_increments import SLOPES, WIDTH
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import TIME
+from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH
+from fieldtheory.theory import notation as sym
 
 # λ = φ'(0)² σ²_w, σ²_b/σ²_w, and 1/D.
 RATE = sp.Symbol(r"\lambda", positive=True)

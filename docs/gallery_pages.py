@@ -3,12 +3,13 @@
 import inspect
 import re
 import tomllib
-from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 
 from numpydoc.docscrape import FunctionDoc
 from sphinx_gallery.scrapers import figure_rst
+
+from fieldtheory import figures
 
 PAPERS = tomllib.loads((Path(__file__).parent / "gallery.toml").read_text(encoding="utf-8"))
 LABEL = r"\s*[:(]\s*(F25|F23|PF|SR) (Fig\.|Table) \d+\)?"
@@ -45,7 +46,7 @@ drawn = {paper}.draw_{figure}(numbers)
 # .. admonition:: The whole figure
 #
 #    ``fieldtheory figures {paper}.{figure}`` draws it in full size, with its numbers in a csv file.
-#    The function is `fieldtheory.figures.{paper}.{figure}`.
+#    The function is `{home}.{figure}`.
 '''
 
 
@@ -77,7 +78,7 @@ figure in full.
 
 def script(paper, figure, entries):
     """The page of one figure as a script."""
-    entry, module = entries[figure], import_module(f"fieldtheory.figures.{paper}")
+    entry, module = entries[figure], getattr(figures, paper)
     about = FunctionDoc(getattr(module, figure))
     first = about["Summary"][0].rstrip(".")
     printed = re.fullmatch(r"(fig|table)(\d+)", figure)
@@ -95,6 +96,7 @@ def script(paper, figure, entries):
         title=title,
         marks="=" * (2 * len(title)),
         paper=paper,
+        home=module.__name__,
         figure=figure,
         question=f"**{entry['question']}**",
         panels=re.sub(r".* as a matplotlib Figure: |^(?=\()", "Panels: ", drawn),

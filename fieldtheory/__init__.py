@@ -24,10 +24,8 @@ _ELSEWHERE = {
     "Diagram": "theory.diagrams.loop_expansion",
     "EnclosedSolution": "precision.enclosed_solution",
     "Explanation": "compiling.explanation",
-    "FunctionSamples": "diffusions.functions_drawn",
     "GridDataset": "sweeps.grid_dataset",
     "Hessian": "theory.hessian",
-    "OutputDistances": "diffusions.diffusion_ensemble",
     "PreciseSolution": "numerics.precise_solution",
     "Propagator": "theory.propagator",
     "SaddlePoint": "theory.saddle_point",
@@ -49,10 +47,11 @@ def __getattr__(name: str) -> _Any:
     if name in _ELSEWHERE:
         return getattr(_import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     if name == "__all__":
-        return sorted(_homes())
-    if name not in _homes():
+        return sorted({*_homes(), *_of_families()})
+    home = _homes().get(name) or _of_families().get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, getattr(_import_module(_homes()[name]), name))
+    return globals().setdefault(name, getattr(_import_module(home), name))
 
 
 @_cache
@@ -67,5 +66,14 @@ def _homes() -> dict[str, str]:
     }
 
 
+def _of_families() -> dict[str, str]:
+    """The same of the names of families."""
+    from fieldtheory.families import registered
+
+    return {name: family.room for family in registered() for name in family.names}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_homes(), *_ROOMS, *_ELSEWHERE, "__all__", "__version__"})
+    return sorted(
+        {*globals(), *_homes(), *_of_families(), *_ROOMS, *_ELSEWHERE, "__all__", "__version__"}
+    )

@@ -1,17 +1,17 @@
-"""The public names of the package and their modules, each loaded when it is asked for."""
+"""The public names of the package and their modules, each loaded when it is asked for.
+
+Those of families with a theory of their own stand in the objects by which they register.
+"""
 
 from fieldtheory.audits.auditing import Audit, audit
 from fieldtheory.audits.recognition import from_torch
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError
-from fieldtheory.blocks.measurement import BlockMeasurement
-from fieldtheory.blocks.measuring import measure_block
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
-from fieldtheory.diffusions import DiffusionEnsemble, DiffusionSolution
 from fieldtheory.grams.gram_critical import CriticalBlock, critical_block
 from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
@@ -20,6 +20,8 @@ from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
 from fieldtheory.inference.spectra import Spectrum, spectrum
 from fieldtheory.inference.tilting import TiltedPosterior, tilted_posterior
 from fieldtheory.limits import DepthLimit, depth_limit
+from fieldtheory.measured_blocks.measurement import BlockMeasurement
+from fieldtheory.measured_blocks.measuring import measure_block
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import compare
 from fieldtheory.montecarlo.ensemble import Ensemble
@@ -28,8 +30,6 @@ from fieldtheory.montecarlo.sampling.many_inputs import TraceCovariance, covaria
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.block import BlockNetwork
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
@@ -40,7 +40,6 @@ from fieldtheory.scaling.kernel_width import required_width
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive
-from fieldtheory.theory.diffusion_limit.diffusion_derivation import DiffusionDerivation
 
 __all__ = [
     "Activation",
@@ -54,10 +53,6 @@ __all__ = [
     "DataVariability",
     "DepthLimit",
     "Derivation",
-    "DiffusionDerivation",
-    "DiffusionEnsemble",
-    "DiffusionNetwork",
-    "DiffusionSolution",
     "EdgeOfChaos",
     "Ensemble",
     "FeedForwardNetwork",
@@ -65,7 +60,6 @@ __all__ = [
     "GaussianAverage",
     "KernelFunction",
     "NetworkPosterior",
-    "ParameterLaw",
     "Posterior",
     "PrecisionError",
     "QuadratureError",

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fieldtheory import inference, validation
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.residual import ResidualNetwork
 
 _NESTED = "network__"
@@ -29,12 +29,12 @@ _USUAL = ("weight_variance", "bias_variance", "branch_scale")
 class _OfNetwork:
     """Parameters of the network as nested parameters of what is made from it."""
 
-    network: LayeredNetwork | None
+    network: DeepNetwork | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with ``deep`` those of the network as ``network__depth``, ..."""
         parameters = super().get_params(deep=False)  # type: ignore[misc]
-        if deep and isinstance(self.network, LayeredNetwork):
+        if deep and isinstance(self.network, DeepNetwork):
             parameters |= _nested(self.network)
         return parameters
 
@@ -69,7 +69,7 @@ class _NetworkEstimator(_OfNetwork, BaseEstimator):
 
     def __init__(
         self,
-        network: LayeredNetwork | None = None,
+        network: DeepNetwork | None = None,
         *,
         quantity: str = "output_kernel",
         noise_variance: float = 1e-2,
@@ -101,7 +101,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
 
     Parameters
     ----------
-    network : LayeredNetwork, optional
+    network : DeepNetwork, optional
         The prior; ``ft.ResidualNetwork(depth=10)`` if left out. Its ``width`` counts at order 1.
     quantity : {"output_kernel", "tangent_kernel"}
         The kernel of the Gaussian process; also "nngp" and "ntk".
@@ -141,7 +141,7 @@ class NetworkGPRegressor(RegressorMixin, MultiOutputMixin, _NetworkEstimator):
 
     def __init__(
         self,
-        network: LayeredNetwork | None = None,
+        network: DeepNetwork | None = None,
         *,
         quantity: str = "output_kernel",
         noise_variance: float = 1e-2,
@@ -308,7 +308,7 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     Parameters
     ----------
-    network : LayeredNetwork, optional
+    network : DeepNetwork, optional
         ``ft.ResidualNetwork(depth=10)`` if left out.
     quantity : {"output_kernel", "tangent_kernel"}
     free : sequence of str, optional
@@ -330,7 +330,7 @@ class NetworkKernel(_OfNetwork, Kernel):
 
     def __init__(
         self,
-        network: LayeredNetwork | None = None,
+        network: DeepNetwork | None = None,
         quantity: str = "output_kernel",
         free: Sequence[str] | None = None,
         limits: tuple[float, float] = (1e-3, 1e3),
@@ -388,14 +388,14 @@ class NetworkKernel(_OfNetwork, Kernel):
         return f"NetworkKernel({net.activation.name}, depth={net.depth}; {values})"
 
 
-def _nested(network: LayeredNetwork) -> dict[str, Any]:
+def _nested(network: DeepNetwork) -> dict[str, Any]:
     return {f"{_NESTED}{f.name}": getattr(network, f.name) for f in fields(network)}
 
 
-def _network_of(network: Any) -> LayeredNetwork:
+def _network_of(network: Any) -> DeepNetwork:
     if network is None:
         return ResidualNetwork(depth=10)
-    return checked_network(network, "NetworkGPRegressor")
+    return deep_network(network, "NetworkGPRegressor")
 
 
 def _is_positive(value: Any) -> bool:

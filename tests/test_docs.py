@@ -1,8 +1,11 @@
 """The pages of docs/ hold the numbers that the package gives, and their examples run."""
 
+import os
 import pydoc
 import re
 import runpy
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -118,6 +121,25 @@ def test_pages_run_and_print_what_they_show(path, tmp_path):
             moment = 2 / np.pi * np.arctan2(2 * K, np.sqrt(1 + 4 * K))
             K += net.branch_scale**2 * (moment + net.share * K)
             np.testing.assert_allclose(kernel, K, rtol=1e-13)
+
+
+def test_a_family_of_another_package_is_part_of_names_and_shell(tmp_path):
+    (block,) = re.findall(
+        r"^```python\n(# orthogonal.py\n.*?)^```", page("add_a_family.md"), re.M | re.S
+    )
+    (tmp_path / "orthogonal.py").write_text(block, encoding="utf-8")
+    metadata = tmp_path / "orthogonal-1.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text("[fieldtheory.families]\no = orthogonal:FAMILY\n")
+    program = (
+        "import fieldtheory as ft; from fieldtheory.cli.app import app; "
+        "assert 'OrthogonalNetwork' in ft.__all__; "
+        "print(ft.solve(ft.OrthogonalNetwork(depth=1, scale=3.0), 1.0)); app(['orthogonal'])"
+    )
+    path = os.pathsep.join([str(tmp_path), str(FOLDER.parent)])
+    called = [sys.executable, "-c", program]
+    result = subprocess.run(called, env=os.environ | {"PYTHONPATH": path}, capture_output=True)
+    assert result.stdout.decode() == "[1. 9.]\n[1.     0.25   0.0625]\n", result.stderr.decode()
 
 
 def test_a_page_that_shows_something_else_is_noticed(tmp_path):

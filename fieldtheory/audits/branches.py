@@ -33,7 +33,7 @@ class AuditedBlock(NamedTuple):
     recognised, the ``factor`` in front of it, as fitted; where no norm is behind the sum the mean
     square of one input behind it, about the mean for LayerNorm: ``measured``; ``predicted`` by
     theory with the weights as meant, with the ``spread`` over draws and ``z``; and ``by_weights``,
-    with the variances that they have. If not, what `measure_block` has: ``G_Rz``, the mean of what
+    with the variances that they have. If not, as in `measure_block`: ``G_Rz``, the mean of what
     the block adds times what is before it, PDLT-B (B.43), and the ``branch_scale`` ξ with which it
     keeps the variance behind a skip of 1/√2, PDLT-B (B.45), None if there is none.
     """

@@ -17,7 +17,7 @@ import torch
 from fieldtheory.audits.branches import AuditedBlock, predicted, recognised
 from fieldtheory.audits.intents import Target
 from fieldtheory.audits.places import layer_lists, places
-from fieldtheory.blocks.estimates import critical_branch
+from fieldtheory.measured_blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
 _SAMPLES, _TOKENS, _PIXELS = 4, 16, 32

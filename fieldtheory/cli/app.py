@@ -11,7 +11,6 @@ import fieldtheory
 from fieldtheory.cli.audit_command import audit
 from fieldtheory.cli.critical_command import critical
 from fieldtheory.cli.derive_command import derive
-from fieldtheory.cli.diffusion_command import diffusion
 from fieldtheory.cli.figures_command import figures
 from fieldtheory.cli.measure_command import measure
 from fieldtheory.cli.optimum_command import optimum
@@ -23,6 +22,7 @@ from fieldtheory.cli.sweep_command import sweep
 from fieldtheory.cli.tangent_command import tangent
 from fieldtheory.cli.terminal import Commands, echo, write_anywhere
 from fieldtheory.cli.verify_command import verify
+from fieldtheory.families import named, registered
 
 app = typer.Typer(
     cls=Commands,
@@ -61,9 +61,8 @@ def _fieldtheory(
     propagator as LaTeX; **solve** gives kernels and responses as numbers, **tangent** the neural
     tangent kernel; **sweep** solves on a grid of parameters; **optimum** finds the scaling ρ of the
     residual branch at which the output responds most to the input; **critical** gives the weights
-    and biases that neither amplify nor damp signals; **diffusion** is for networks of small
-    parameters, x + φ(W ψ(x) + b), and what they are at infinite depth; **simulate** draws finite
-    networks and compares them with the theory; **posterior** says what a network of width N learns
+    and biases that neither amplify nor damp signals; **simulate** draws finite networks and
+    compares them with the theory; **posterior** says what a network of width N learns
     from labels, to order 1/N; **measure** finds the scales of skip and branch that
     suit a residual block of your own; **audit** holds a torch model against how it was meant to
     start; **verify** compares the theory with high-precision numbers; **figures** draws the figures
@@ -74,7 +73,9 @@ def _fieldtheory(
 
 
 for command in (
-    *(derive, solve, tangent, diffusion, sweep, optimum, critical),
+    *(derive, solve, tangent),
+    *(named(family.command) for family in registered() if family.command),
+    *(sweep, optimum, critical),
     *(simulate, posterior, measure, audit, verify, figures, run),
 ):
     app.command()(command)

@@ -27,7 +27,7 @@ def derive(
     ] = "hessian",
     layers: Annotated[
         Literal["generic", "explicit"],
-        typer.Option(help="For symbolic layers k, l, or layer by layer at this depth."),
+        typer.Option(help="For symbolic layers k, l, or with their numbers at this depth."),
     ] = "generic",
     abbreviate: Annotated[
         bool,
@@ -119,25 +119,18 @@ def derive(
     several = quantities if len(quantities) > 1 else what
     given: Any = {"normalization": normalization, "norm_position": norm_position, "gated": gated}
     scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
-    styles: dict[str, Any] = {
-        "layers": None if layers == "generic" else layers,
-        "notation": notation,
-    }
-    # Of documents and of formulas alone.
-    own, kept = ("misprints", misprints) if document else ("abbreviate", abbreviate)
-    styles[own] = None if kept else False
     for name, value in (scales if family == "block" else given).items():
         if value is not None:
             raise ValueError(f"{name} must be left out for --family {family}, got {value!r}")
-    theory: Any
     if family == "block":
         theory = derivation(values.network(activation, family=family, depth=depth, **given), inputs)
     else:
         of_layers: Any = {n: values.layer_scale(n, scale) for n, scale in scales.items()}
         phi = None if activation is None else values.activation(activation)
         theory = derivation(depth, inputs, phi, **of_layers)
-    chosen = {name: value for name, value in styles.items() if value is not None}
     if document:
-        echo(theory.document(width=width, **chosen).rstrip())
+        text = theory.document(layers, width=width, notation=notation, misprints=misprints)
+        echo(text.rstrip())
     else:
-        echo(theory.latex(several, width=width, numbered=numbered, **chosen))
+        options: Any = {"width": width, "numbered": numbered, "notation": notation}
+        echo(theory.latex(several, layers, abbreviate, **options))

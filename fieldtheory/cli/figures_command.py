@@ -13,6 +13,7 @@ import typer
 from fieldtheory.cli.options import Jobs, Seed
 from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo
+from fieldtheory.families import registered
 
 
 def _cifar10(folder: Path | None, otherwise: str) -> Any:
@@ -31,7 +32,7 @@ def _cifar10(folder: Path | None, otherwise: str) -> Any:
 
 _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
-# words are arguments of the former, besides progress.
+# words are arguments of the former, besides progress; "samples*20" is 20 times --samples.
 FIGURES = {
     "blocks.depths": "",
     "blocks.layers": "",
@@ -54,22 +55,18 @@ FIGURES = {
     "learning.response": "seed quick",
     "learning.scaling": "jobs directory",
     "pdlt.closure": _NETWORKS,
-    "pf.fig1": f"{_NETWORKS} directory",
-    "pf.fig2": f"{_NETWORKS} directory",
-    "pf.fig3": f"{_NETWORKS} directory",
-    "pf.fig4": f"{_NETWORKS} directory",
-    "pf.fig5": "seed jobs directory quick",
     "sr.fig1": "",
     "sr.fig2": "",
     "sr.fig3": "",
     "sr.table2": "",
     "sr.table3": "seed jobs directory quick",
     "sr.width": _NETWORKS,
-    "width.orders": _NETWORKS,
+    # Networks of a few neurons are cheap, and terms of order 1/N² are small.
+    "width.orders": "samples*20 seed jobs",
 }
-# By how much --samples is multiplied: PF has 10,000 networks; those of a few neurons are cheap, and
-# terms of order 1/N² are small.
-_MORE = {"pf": 10, "width": 20}
+for _family in registered():
+    FIGURES |= _family.figures
+FIGURES = dict(sorted(FIGURES.items()))
 
 
 def figures(
@@ -112,13 +109,11 @@ def figures(
     (2022), appendix B, which prints no such figures, misses of fluctuations in residual networks.
     sr is Hayou et al. (2021); sr.table2 classifies MNIST, sr.width is not printed there:
     fluctuations at N = L.
-    pf is Peluchetti, Favaro (2020), with 10 times --samples functions of each kind, as many as in
-    the paper; that takes a minute or two each, and the same command goes on where it was stopped.
-    f25.fig7, learning.response, pf.fig5 and sr.table3 train networks, in six to thirty minutes or,
-    with --quick, small ones in seconds; they need the extra torch. learning.scaling shows evidence,
-    test error and learned kernels over the scaling of the branch, in a quarter of an hour.
-    width.orders shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples;
-    blocks.* networks of blocks as transformers have them, with and without norms.
+    f25.fig7, learning.response and sr.table3 train networks, in six to thirty minutes or, with
+    --quick, small ones in seconds; they need the extra torch. learning.scaling shows evidence, test
+    error and learned kernels over the scaling of the branch, in a quarter of an hour. width.orders
+    shows orders 1/N and 1/N² with networks of 4 to 64 neurons, 20 times --samples; blocks.*
+    networks of blocks as transformers have them, with and without norms. {families}
 
     Examples:
 
@@ -144,6 +139,11 @@ def figures(
         echo(str(_draw(name, output, data_folder, options)))
 
 
+figures.__doc__ = (figures.__doc__ or "").format(
+    families=" ".join(family.figure_notes for family in registered())
+)
+
+
 def _named(name: str) -> list[str]:
     names = list(FIGURES) if name == "all" else fnmatch.filter(FIGURES, name)
     # Panels are drawn with their figure.
@@ -160,19 +160,20 @@ def _named(name: str) -> list[str]:
 
 def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, Any]) -> Path:
     """Draw one figure; returns the path of the picture."""
-    from importlib import import_module
-
+    from fieldtheory import figures as papers
     from fieldtheory.plotting import style
 
     paper, figure = name.split(".")
-    module, words = import_module(f"fieldtheory.figures.{paper}"), FIGURES[name].split()
+    module = getattr(papers, paper)
+    factors = dict(word.partition("*")[::2] for word in FIGURES[name].split())
     with parts_of(folder / name, f".{figure}") as parts:
-        more = {"samples": options["samples"] * _MORE.get(paper, 1), "directory": parts}
-        if "dataset" in words:
+        more = {"samples": options["samples"] * int(factors.get("samples") or 1)}
+        more["directory"] = parts
+        if "dataset" in factors:
             more["dataset"] = _cifar10(data_folder, "MNIST takes its place")
-        if "cifar10" in words:
+        if "cifar10" in factors:
             more["cifar10"] = _cifar10(data_folder, "its panel is empty")
-        arguments = {word: (options | more)[word] for word in words}
+        arguments = {word: (options | more)[word] for word in factors}
         numbers = getattr(module, figure)(progress=True, **arguments)
         drawn = getattr(module, f"draw_{figure}")(numbers)
         return style.save(drawn, numbers.curves(), folder, name)

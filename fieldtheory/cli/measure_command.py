@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fieldtheory.cli.options import InputKernel, OutputFormat, Seed
-from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo, print_rows
 from fieldtheory.cli.user_modules import imported
 
@@ -30,15 +28,14 @@ def measure(
         float, typer.Option(help="γ, the scale of the skip connection.", show_default="0.707107")
     ] = 0.5**0.5,
     seed: Seed = 0,
-    save: Annotated[Path | None, typer.Option(help="An .npz file for the measurement.")] = None,
     format: OutputFormat = "table",
 ) -> None:
     """Measure a residual block of any kind and find the scales at which its network is critical.
 
-    Random blocks R of layers z' = γ z + ξ R(z) are applied to random signals: the mean squares
-    G_zz and G_RR and the overlap G_Rz, each with its error; the ξ with which a layer keeps G_zz
-    (Roberts, Yaida, Hanin, appendix B.4); and what a layer then makes of perturbations of the size
-    of the signal (parallel) and of differences between signals (perpendicular).
+    Random blocks R of layers z' = γ z + ξ R(z) are applied to random signals: the ξ with which a
+    layer keeps the mean square of z (Roberts, Yaida, Hanin, appendix B.4), and what it then makes
+    of perturbations of the size of the signal (parallel) and of differences between signals
+    (perpendicular), each with its error.
 
     Examples:
 
@@ -46,23 +43,20 @@ def measure(
 
         fieldtheory measure -b mypackage.layers:attention --width 128 --K0 tokens.npy
 
-        fieldtheory measure -b blocks:two_layers --skip-scale 0.9 --save block.npz -f json
+        fieldtheory measure -b blocks:two_layers --skip-scale 0.9 -f json
     """
-    from fieldtheory.blocks.measuring import measure_block
     from fieldtheory.cli import values
+    from fieldtheory.measured_blocks.measuring import measure_block
 
-    with parts_of(save, ".npz"):
-        measured = measure_block(
-            imported("block", block),
-            width,
-            samples,
-            K0=values.kernel(K0),
-            skip_scale=skip_scale,
-            seed=seed,
-            progress=True,
-        )
-        if save is not None:
-            measured.save(save)
+    measured = measure_block(
+        imported("block", block),
+        width,
+        samples,
+        K0=values.kernel(K0),
+        skip_scale=skip_scale,
+        seed=seed,
+        progress=True,
+    )
     print_rows(measured.rows, format, measured.title)
     if format == "table":
         echo(measured.statement)

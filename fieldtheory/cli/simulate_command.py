@@ -92,7 +92,7 @@ def _simulated(
 
     from fieldtheory.montecarlo import perturbation, simulation
     from fieldtheory.montecarlo.comparison import extrapolation
-    from fieldtheory.montecarlo.comparison.residual_fields import computes_fluctuations
+    from fieldtheory.montecarlo.comparison.layer_fields import computes_fluctuations
     from fieldtheory.networks.family import LayeredNetwork
     from fieldtheory.numerics.solution import solve
 
@@ -101,7 +101,7 @@ def _simulated(
     if compare and method == "kernel" and layered:
         drawing["variance_reduction"] = "control_variate"
     if compare and not one_input:
-        drawing["cross_inputs"] = computes_fluctuations(net, len(kernel))
+        drawing["cross_inputs"] = computes_fluctuations(solve(net, kernel))
     ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
     if not compare:
         return ensemble, None

@@ -86,7 +86,7 @@ def solve(
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
-    from fieldtheory.networks.dispatch import residual_only
+    from fieldtheory.networks.dispatch import not_there
     from fieldtheory.networks.family import LayeredNetwork
 
     require_place(save, ".npz", ".nc")
@@ -97,7 +97,7 @@ def solve(
     layered = isinstance(problem.network, LayeredNetwork)
     if digits is not None:
         if not layered:
-            raise residual_only("digits", problem.network)
+            raise not_there("digits", problem.network)
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
         network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)

@@ -10,12 +10,14 @@ import typer
 
 from fieldtheory.cli.options import Digits
 from fieldtheory.cli.terminal import Format, display, echo, print_rows, write_rows
+from fieldtheory.families import registered
 
 if TYPE_CHECKING:
     from fieldtheory.literature.checks import Check
     from fieldtheory.literature.claim import Verdict
 
 Result = TypeVar("Result")
+_PAPERS = *("F25", "F23", "PDLT-B", "SR"), *(paper for f in registered() for paper in f.papers)
 # Columns of both sides of an equation.
 _SIDES = (
     *("printed", "derived", "difference"),
@@ -40,7 +42,7 @@ def verify(
             "--papers",
             "--paper",
             help="Papers whose claims are checked.",
-            show_default="F25,F23,PDLT-B,SR,PF",
+            show_default=",".join(_PAPERS),
         ),
     ] = None,
     equation: Annotated[
@@ -69,8 +71,8 @@ def verify(
     Numbers: Price's theorem for some activations, averages, connected correlators, a whole network
     and maximum entropy, each computed in two ways. Claims: equations of Fischer, Dahmen, Helias
     (2025), F25, its earlier version, F23, Roberts, Yaida, Hanin (2022), appendix B, PDLT-B, Hayou
-    et al. (2021), SR, and Peluchetti, Favaro (2020), PF, held against the derivation: proved, holds
-    at some points, holds with a convention, misprint, does not hold, or not checkable here. The
+    et al. (2021), SR, and of the papers of families, held against the derivation: proved, holds at
+    some points, holds with a convention, misprint, does not hold, or not checkable here. The
     exit code is 1 if a number does not pass, or if a verdict is not the one that it was. It takes
     some two minutes at 50 digits. One equation takes two to five seconds, (116) and (137) of F25,
     whose averages of two signals are summed to 50 digits, about ten.

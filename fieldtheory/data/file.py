@@ -6,7 +6,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -111,11 +110,11 @@ def load_file(
         total = len(samples)
         if labels is not None and labels.shape != (total,):
             raise ValueError(f"labels of shape {labels.shape}, must be ({total},), one a sample")
-    except (OSError, UnicodeDecodeError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error) as e:
+    except (OSError, UnicodeDecodeError, EOFError, zipfile.BadZipFile, zlib.error) as e:
         reason = " ".join(str(e).split())
         raise ValueError(f"path = {str(path)!r}: the file cannot be read ({reason})") from e
     except ValueError as error:
-        raise ValueError(f"path = {str(path)!r}: {error}") from error
+        raise ValueError(f"path = {str(path)!r}: {str(error).strip()}") from error
     constant = np.flatnonzero((samples == samples[:1]).all(axis=0))
     # Pixels at the edge of images are.
     if total > 1 and len(constant) and not are_images:
@@ -171,76 +170,64 @@ def _read_npz(
 def _read_csv(
     path: Path, header: bool | None, label: str | None, drop: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[str, ...], str]:
+    try:
+        import pandas  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError(
+            ".csv files need pandas: pip install fieldtheory-networks[data]"
+        ) from error
     named = [*drop, *([] if label is None else [label])]
     if named and header is not None and not header:
         raise ValueError(f"label and drop name columns of a header, got header=False, {named[0]!r}")
-    names: list[str] = []
-    kept: list[int] = []
-    rows: list[NDArray[np.float64]] = []
-    labels: list[str] = []
-    column = None
-    width = None
     with path.open(newline="", encoding="utf-8-sig") as file:
-        # A tab or semicolon where the first line has one.
-        first = file.readline()
-        separator = next((each for each in "\t;" if each in first), ",")
-        file.seek(0)
-        reader = csv.reader(file, delimiter=separator)
-        for row in reader:
-            if not row:
-                continue
-            where = f"line {reader.line_num}"
-            if width is None:
-                width, kept = len(row), list(range(len(row)))
-                names = [cell.strip() for cell in row]
-                if header is None:
-                    numbers = [_number(cell, separator) for cell in row]
-                    lower = {name.lower() for name in names}
-                    header = bool(named) or not any(numbers) or not lower.isdisjoint(LABEL_NAMES)
-                if header:
-                    column, kept = _columns(names, where, label, drop)
-                    continue
-                names = []
-            if len(row) != width:
+        above, first = next(((i, row) for i, row in enumerate(file) if row.strip()), (0, ""))
+    # A tab or semicolon where the first row has one.
+    separator = next((each for each in "\t;" if each in first), ",")
+    names = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
+    if header is None:
+        has_numbers = any(_number(name, separator) is not None for name in names)
+        has_label = not {name.lower() for name in names}.isdisjoint(LABEL_NAMES)
+        header = bool(named) or has_label or not has_numbers
+    column, kept = _columns(names, label, drop) if header else (None, [*range(len(names))])
+    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "low_memory": False}
+    options |= {"skiprows": above + 1 if header else 0, "na_filter": False}
+    try:
+        kinds = None if column is None else {column: str}
+        table = pandas.read_csv(path, header=None, dtype=kinds, **options)
+    except pandas.errors.EmptyDataError:
+        return np.empty((0, len(kept) or 1)), None, (), ""
+    if len(table.columns) != len(names):
+        raise ValueError(f"rows of {len(table.columns)} columns below a header of {len(names)}")
+    samples = np.empty((len(table), len(kept)))
+    for i, place in enumerate(kept):
+        cells = table[place]
+        if cells.dtype.kind not in "iuf":
+            # Decimal commas and other signs, which pandas leaves as text.
+            cells, text = [_number(str(cell), separator) for cell in cells], cells
+            if None in cells:
+                row = cells.index(None)
+                where = f"column {names[place]!r}" if header else f"entry {place + 1}"
                 raise ValueError(
-                    f"{where}: {len(row)} columns where the first row has {width}, "
-                    "rows must be equally long"
+                    f"sample {row + 1}, {where}: {_not_a_number(str(text[row]), header)}"
                 )
-            if column is not None:
-                labels.append(row[column].strip())
-            rows.append(_numbers(row, separator, where, kept, names))
-    samples = np.array(rows) if rows else np.empty((0, len(kept) or 1))
+        samples[:, i] = cells
+    labels = None
+    if column is not None:
+        labels = np.array([cell.strip() for cell in table[column]])
+        if "" in labels:
+            raise ValueError(f"sample {labels.tolist().index('') + 1} has no label")
+        labels = _tidy_labels(labels)
     note = "" if header else f"{path.name} {_NO_HEADER}"
-    tidy = None if column is None else _tidy_labels(np.array(labels))
-    return samples, tidy, tuple(names[i] for i in kept) if names else (), note
+    return samples, labels, tuple(names[i] for i in kept) if header else (), note
 
 
-def _numbers(
-    row: list[str], separator: str, where: str, kept: Sequence[int], names: Sequence[str]
-) -> NDArray[np.float64]:
-    """The numbers in a row, at once where NumPy reads them, else cell by cell."""
-    # Python and NumPy also take digits with underscores.
-    cells = [row[i] for i in kept]
-    if "_" not in "".join(cells):
-        with suppress(ValueError):
-            return np.array(cells, dtype=float)
-    numbers = []
-    for column, cell in zip(kept, cells, strict=True):
-        number = _number(cell, separator)
-        if number is None:
-            name = repr(names[column]) if names else str(column + 1)
-            raise ValueError(f"{where}, column {name}: {_not_a_number(cell, bool(names))}")
-        numbers.append(number[0])
-    return np.array(numbers)
-
-
-def _number(cell: str, separator: str) -> tuple[float] | None:
-    """The number in a cell, in a tuple since it may be 0; with a decimal comma if there can be."""
+def _number(cell: str, separator: str) -> float | None:
+    """The number in a cell; with a decimal comma if there can be. Python also takes underscores."""
     text = cell.strip().replace("−", "-")
     if separator != "," and text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
     try:
-        return None if "_" in text else (float(text),)
+        return None if "_" in text else float(text)
     except ValueError:
         return None
 
@@ -261,7 +248,7 @@ def _not_a_number(cell: str, has_header: bool) -> str:
 
 
 def _columns(
-    header: list[str], where: str, label: str | None, drop: Sequence[str]
+    header: list[str], label: str | None, drop: Sequence[str]
 ) -> tuple[int | None, list[int]]:
     """The column of labels, if there is one, and those of the samples."""
     for argument, name in [*(("drop", name) for name in drop), ("label", label)]:
@@ -269,7 +256,7 @@ def _columns(
             choice(argument, name, header)
     if "" in header:
         raise ValueError(
-            f"{where}: column {header.index('') + 1} has no name in the header; "
+            f"column {header.index('') + 1} has no name in the header; "
             "name it, or leave out a column of row numbers"
         )
     kept = [i for i, name in enumerate(header) if name not in drop]
@@ -279,9 +266,7 @@ def _columns(
         columns = [header.index(label)]
     if len(columns) > 1:
         names = ", ".join(header[i] for i in columns)
-        raise ValueError(
-            f"{where}: several label columns ({names}), must be at most one; name it by label="
-        )
+        raise ValueError(f"several label columns ({names}), must be at most one; name it by label=")
     return columns[0] if columns else None, [i for i in kept if i not in columns]
 
 

@@ -1,11 +1,7 @@
 """Deep networks with small parameters and their limit, a diffusion: solved and simulated (PF)."""
 
-from fieldtheory.diffusions import diffusion_comparison as diffusion_comparison
-from fieldtheory.diffusions import diffusion_simulation as diffusion_simulation
-from fieldtheory.diffusions.diffusion_ensemble import DiffusionEnsemble
-from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
-from fieldtheory.diffusions.functions_drawn import FunctionSamples, function_samples
-from fieldtheory.theory.diffusion_limit import diffusion_derivation as diffusion_derivation
+from importlib import import_module
+from typing import Any
 
 __all__ = [
     "DiffusionEnsemble",
@@ -13,3 +9,10 @@ __all__ = [
     "FunctionSamples",
     "function_samples",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for, so that the object that registers the family stays light.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.diffusion_names"), name)

@@ -39,37 +39,10 @@ def compare_diffusion(
     matrices are compared, and the variance of the Gram matrix and the kurtosis where the solution
     has them, at all times that both have: the grid of infinite depth has t = 0, T/20, ..., T.
 
-    Parameters
-    ----------
-    solution : DiffusionSolution
-    ensemble : DiffusionEnsemble or sequence of DiffusionEnsemble
-        Of the same inputs and horizon, at one or several widths; for a solution of finite depth, of
-        the same depth.
-    false_alarm : float
-        Probability of a wrong "disagrees" where the theory is exact.
-    tolerance : float
-        Largest relative deviation with which the theory still describes the networks.
-
-    Returns
-    -------
-    Comparison
-        Its ``neglected`` says what the theory leaves out: nothing, finite width, finite depth, the
-        steps of Euler in place of φ.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not allowed, or networks (but for their width, and an infinite depth) or
-        inputs differ; the message names what differs, with both values.
-
-    Notes
-    -----
     A theory that is exact at every width and depth needs no second width. Terms in 1/N are taken
     as large as the relative variances of the Gram matrices; a depth that the theory neglects leaves
     the first question open, since no extrapolation over widths takes it out.
 
-    Examples
-    --------
     >>> import fieldtheory as ft
     >>> net = ft.DiffusionNetwork(depth=20, width=200, activation="linear")
     >>> e = ft.simulate(net, [0.5, 1.0], samples=1000)
@@ -144,7 +117,7 @@ def _measured(
             width=float(own),
             size=size,
             # Of the leading order, which is all that a solution has.
-            remainder=partial(lambda size, order: size, remainder),
+            remainders=[remainder],
             index={
                 "time": ensembles[0].times[theirs][axes[0]],
                 "alpha": axes[1],

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import KEPT, DiffusionResult, lines
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
@@ -29,6 +28,13 @@ class OutputDistances(NamedTuple):
     Parameters
     ----------
     statistic, p_value : ndarray, shape (P,)
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(0).standard_normal
+    >>> found = distances(draw((500, 1)), GaussianOutputs(np.zeros(1), np.eye(1)))
+    >>> bool(found.p_value[0] > 0.01)
+    True
     """
 
     statistic: np.ndarray
@@ -43,15 +49,7 @@ class GaussianOutputs(NamedTuple):
 
 
 def distances(outputs: np.ndarray, reference: np.ndarray | GaussianOutputs) -> OutputDistances:
-    """Compare outputs (n, P) with other ones (m, P) or with a Gaussian.
-
-    Examples
-    --------
-    >>> draw = np.random.default_rng(0).standard_normal
-    >>> law = GaussianOutputs(np.zeros(1), np.eye(1))
-    >>> bool(distances(draw((500, 1)), law).p_value[0] > 0.01)
-    True
-    """
+    """Compare outputs (n, P) with other ones (m, P) or with a Gaussian."""
     from scipy import stats
 
     if isinstance(reference, GaussianOutputs):
@@ -98,7 +96,7 @@ class DiffusionEnsemble(DiffusionResult):
     Examples
     --------
     >>> import fieldtheory as ft
-    >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+    >>> from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
     >>> net = DiffusionNetwork(depth=20, width=30, activation="linear")
     >>> e = ft.simulate(net, [0.0, 1.0], samples=200, seed=1)
     >>> e
@@ -159,7 +157,7 @@ class DiffusionEnsemble(DiffusionResult):
         Examples
         --------
         >>> import fieldtheory as ft
-        >>> from fieldtheory.networks.diffusion import DiffusionNetwork
+        >>> from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
         >>> net = DiffusionNetwork(depth=50, width=10)
         >>> network, diffusion = (
         ...     ft.simulate(net, [0.0, 1.0], samples=400, method=m) for m in ("kernel", "sde"))
@@ -214,18 +212,10 @@ class DiffusionEnsemble(DiffusionResult):
 
 
 def estimates(start: np.ndarray, depth: int, summary: Summary) -> dict[str, np.ndarray]:
-    """The estimates of `DiffusionEnsemble` from the moments of a sample.
-
-    Parameters
-    ----------
-    start : ndarray, shape (P, D)
-    depth : int
-    summary : dict of str to Moments
-        Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
-        ``first`` ((L+1) m groups of the P variables y_i), ``second`` (groups of one variable,
-        y_i y_j of the pairs i <= j), ``third`` and ``fourth`` (y_i³ and y_i⁴); and ``gram``
-        ((L+1) groups for each pair, q_ij).
-    """
+    """The estimates of `DiffusionEnsemble` from the moments of a sample."""
+    # Of m neurons that are distinguished, or of m = 1 mean over all of them, with y = x − x_0:
+    # "first" has (L+1) m groups of the P variables y_i, "second" groups of one variable, y_i y_j of
+    # the pairs i <= j, "third" and "fourth" y_i³ and y_i⁴; "gram" (L+1) groups for each pair, q_ij.
     inputs, layers = len(start), depth + 1
 
     def by_layer(values: np.ndarray, *last: int) -> np.ndarray:

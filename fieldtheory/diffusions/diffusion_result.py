@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics.fields import DIMENSIONS, fields_of, notes
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.numerics.fields import DIMENSIONS, Field, fields_of, notes
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.numerics.stored import Stored
 
+# The fields that theory and simulation have.
+DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
+    r"""
+    mean | time input | \langle x_i \rangle | means of the signals over the neurons
+        | always of_kernels
+    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
+        | covariances of the signals of a neuron about their means | always of_kernels
+    gram | time input input_ | \langle q_{ij} \rangle
+        | Gram matrix of the features, its mean over networks | always of_kernels
+    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
+        | variances of the Gram matrix over networks | order_1 labelled
+    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1 labelled
+    """
+)
 GRAM_ERROR = fields_of(
     r"gram_error | time input input_ | \sigma[q_{ij}] | estimated errors of that matrix | always"
 )
@@ -24,11 +39,7 @@ KEPT = fields_of(
 
 
 class DiffusionResult(Stored):
-    """A result of one `DiffusionNetwork` and its inputs, whose fields stand in a table.
-
-    A class derived from it is a frozen dataclass that begins with ``network`` and ``inputs``.
-    Fields that are not always shown are left out of files.
-    """
+    """A result of one `DiffusionNetwork` and its inputs, whose fields stand in a table."""
 
     network: DiffusionNetwork
     inputs: np.ndarray

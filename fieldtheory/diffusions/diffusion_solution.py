@@ -10,20 +10,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.diffusions.diffusion_result import GRAM_ERROR, DiffusionResult
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, GRAM_ERROR, DiffusionResult
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.exact_moments import gram_variances, kurtoses
-from fieldtheory.diffusions.explosion import explosion_times, warn_if_close
+from fieldtheory.diffusions.exact_moments import (
+    gram_variances,
+    kurtoses,
+    law_moments,
+    law_moments_close,
+)
+from fieldtheory.diffusions.feature_averages import Starts
 from fieldtheory.diffusions.independent_increments import layers_of
-from fieldtheory.diffusions.law_moments import law_moments, law_moments_close
 from fieldtheory.diffusions.layers_drawn import input_layer
-from fieldtheory.diffusions.starts import Starts
-from fieldtheory.diffusions.wide_limit import Signals, WideNetwork, advanced, signals_at
+from fieldtheory.diffusions.wide_limit import (
+    Signals,
+    WideNetwork,
+    advanced,
+    explosion_times,
+    signals_at,
+    warn_if_close,
+)
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.fields import DIFFUSION_FIELDS
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -139,7 +148,8 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
             signals = signals_at(wide, np.array([0.0, time]))[-1]
         else:
             before = int(np.searchsorted(self.times, time, side="right")) - 1
-            start = _signals_of(self, before)
+            moved = self.mean[before] - wide.starts.mean
+            start = Signals(moved, self.covariance[before])
             signals = advanced(wide, start, self.times[before], time)
         return _moments(wide, signals)
 
@@ -343,10 +353,3 @@ def _require_finite(layer: int, *moments: np.ndarray) -> None:
 
 def _moments(wide: WideNetwork, signals: Signals) -> Moments:
     return Moments(wide.starts.mean + signals.mean, signals.covariance, wide.gram(signals))
-
-
-def _signals_of(solution: DiffusionSolution, place: int) -> Signals:
-    """The signals at one of the times."""
-    start = starts_of(solution.inputs).mean
-    covariance = solution.covariance[place]
-    return Signals(solution.mean[place] - start, covariance)

@@ -30,26 +30,19 @@ from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import hermite_polynomials
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.panels import DENSITY, END, WIDEST, composite, subdivided
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.starts import Starts
+from fieldtheory.diffusions.feature_averages import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.finite import ratio
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSeries:
-    """ψ(x) = Σ_m a_m e^{i s_m x} where |x| is in the range.
+    """ψ(x) = Σ_m a_m e^{i s_m x} where |x| is in the range."""
 
-    Parameters
-    ----------
-    frequencies : ndarray, shape (m,)
-        s_m >= 0, evenly spaced from 0 on; −s_m has the conjugate coefficient.
-    coefficients : ndarray, shape (m,)
-        a_m.
-    """
-
+    # s_m >= 0 (m,), evenly spaced from 0 on, and a_m; −s_m has the conjugate coefficient.
     frequencies: np.ndarray
     coefficients: np.ndarray
 
@@ -68,8 +61,6 @@ class FeatureSeries:
 def feature_series(activation: Activation, largest: float) -> FeatureSeries:
     """The Fourier series of ψ for |x| <= ``largest``.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> found = feature_series(as_activation("tanh"), 5.0)
     >>> terms = found.coefficients * np.exp(1j * found.frequencies * 1.5)
@@ -112,24 +103,7 @@ class Layers(NamedTuple):
 
 
 def layers_of(wide: WideNetwork) -> Layers:
-    """Means, covariances and Gram matrices of all layers.
-
-    Parameters
-    ----------
-    wide : WideNetwork
-        Of finite depth.
-
-    Returns
-    -------
-    Layers
-        ``error`` is what the last half of the frequencies and the orders of Mehler's series that
-        are left out contribute: rounding, but for ψ with kinks and steep or kinked φ.
-
-    Raises
-    ------
-    ArithmeticError
-        If signals grow so much that no range holds them.
-    """
+    """Means, covariances and Gram matrices of all layers."""
     network, inputs = wide.network, wide.starts.values.shape[1]
     shape = (network.depth or 0) + 1, inputs
     first = network.step * float(np.diagonal(wide.scales(wide.origin)).max())
@@ -302,10 +276,7 @@ class _Increments:
     deviations: np.ndarray
 
     def of_pair(self, i: int, j: int, c: float) -> tuple[np.ndarray, np.ndarray | None]:
-        """⟨e^{i(s φ(u_i) + t φ(u_j))}⟩ of u of a correlation, (m, 2m − 1), and bounds of its error.
-
-        None where they are rounding.
-        """
+        """⟨e^{i(s φ(u_i) + t φ(u_j))}⟩ at a correlation, (m, 2m − 1), and bounds of its error."""
         for orders in SETTINGS.orders:
             (first, lost), (second, other) = (self.coefficients(k, orders) for k in (i, j))
             powers = c ** np.arange(orders + 1)

@@ -1,7 +1,8 @@
 """Networks and diffusions drawn at random, many at once, one layer after the other.
 
 All methods start from x_0 and add increments; what they draw differs, the law of a method is that
-of the network ("weights", "kernel") or of Euler's steps of its diffusion ("sde").
+of the network ("weights", "kernel") or of Euler's steps of its diffusion ("sde", and "gram", which
+draws the Gram matrix of all neurons and one of them).
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from fieldtheory.montecarlo.sampling.forward import affine, psd_root
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
@@ -44,13 +44,6 @@ class Layer(NamedTuple):
 def input_layer(network: DiffusionNetwork, Z: Any) -> np.ndarray:
     """The layers x_0, (P, D), of inputs (P,) that are copied to all neurons, or of x_0 themselves.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If Z is not finite or of another shape.
-
-    Examples
-    --------
     >>> input_layer(DiffusionNetwork(width=3), [0.0, 1.0])
     array([[0., 0., 0.],
            [1., 1., 1.]])
@@ -78,35 +71,11 @@ def layers_drawn(
 
         x_{l+1} = x_l + φ(u_l),   u_l = W_l ψ(x_l) + b_l        (PF eq. (10))
 
-    Parameters
-    ----------
-    network : DiffusionNetwork
-        Of finite depth.
-    start : ndarray, shape (P, D)
-    method : {"kernel", "weights", "sde"}
-        "weights" draws W_l and b_l. "kernel" draws u_l, which given x_l is Gaussian with covariance
-        Δt (σ_b² + σ_w² q_ij) over the inputs and independent for every neuron. "sde" does so too
-        (for a ``parameter_law`` with explicit weights) and adds
+    "weights" draws W_l and b_l. "kernel" draws u_l, which given x_l is Gaussian with covariance
+    Δt (σ_b² + σ_w² q_ij) over the inputs and independent for every neuron. "sde" does so too (for a
+    ``parameter_law`` with explicit weights) and adds φ'(0) u_l + (1/2) φ''(0) Var[u_l | x_l], the
+    step of Euler and Maruyama of the limit (PF eqs. (6), (11), (12), (17)).
 
-            φ'(0) u_l + (1/2) φ''(0) Var[u_l | x_l],
-
-        the step of Euler and Maruyama of the limit (PF eqs. (6), (11), (12), (17)).
-    generator : numpy.random.Generator
-    networks : int
-
-    Yields
-    ------
-    Layer
-
-    Raises
-    ------
-    ValueError
-        If ψ is not finite at the inputs.
-    OverflowError
-        If a Gram matrix is not finite.
-
-    Examples
-    --------
     >>> net = DiffusionNetwork(depth=2, width=3)
     >>> draw = np.random.default_rng(0)
     >>> [layer.gram.shape for layer in layers_drawn(net, np.zeros((2, 3)), "kernel", draw, 5)]
@@ -144,8 +113,6 @@ def require_finite(network: DiffusionNetwork, products: np.ndarray, layer: int) 
 def first_of_each(x: np.ndarray, neurons: int) -> np.ndarray:
     """The first neurons of every network, one after the other: (n, P, D) -> (n neurons, P).
 
-    Examples
-    --------
     >>> first_of_each(np.arange(12).reshape(2, 2, 3), 2)
     array([[ 0,  3],
            [ 1,  4],
@@ -159,8 +126,6 @@ def first_of_each(x: np.ndarray, neurons: int) -> np.ndarray:
 def products_of_pairs(x: np.ndarray) -> np.ndarray:
     """Means over the neurons of x_i x_j for the pairs i <= j, (n, P, D) -> (n, P(P+1)/2).
 
-    Examples
-    --------
     >>> products_of_pairs(np.array([[[1.0, 3.0], [0.0, 2.0]]]))
     array([[5., 3., 2.]])
     """
@@ -178,8 +143,6 @@ def pivoted_root(matrices: np.ndarray) -> np.ndarray:
     rounding: r is the largest rank. Identical inputs stay identical, and many inputs on a smooth
     curve take few columns.
 
-    Examples
-    --------
     >>> root = pivoted_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))
     >>> root.shape, (root @ root.swapaxes(1, 2))[0].round(12)
     ((1, 3, 2), array([[4., 2., 2.],
@@ -301,3 +264,75 @@ def _sums_of_law(law: ParameterLaw, step: float, generator: np.random.Generator)
         return step * law.mean_of(features) + np.sqrt(step) * total
 
     return sums
+
+
+def grams_drawn(
+    network: DiffusionNetwork, start: np.ndarray, generator: np.random.Generator, networks: int
+) -> Iterator[Layer]:
+    """The Gram matrices q_0, ..., q_L of so many networks, and their first neuron.
+
+    For ψ(x) = x and increments s u, s = φ'(0), the law of the next Gram matrix of x (P, D) depends
+    on the last one alone. With x = C O for P orthonormal rows O, and u = R ξ for normal numbers ξ,
+    R Rᵀ = Δt (σ_b² + σ_w² q), the columns of ξ along O are normal numbers ζ (P, P), and the others
+    have a Wishart matrix of D − P degrees of freedom with a root T by Bartlett's decomposition:
+
+        D q' = (C + s R ζ)(C + s R ζ)ᵀ + s² R T (R T)ᵀ.
+
+    That takes of the order of P² numbers for any D. Here D − 1 neurons are drawn in this way, and
+    the first one apart from them.
+
+    >>> net = DiffusionNetwork(depth=2, width=10**6)
+    >>> start = np.ones((1, 10**6))
+    >>> [layer.gram.shape for layer in grams_drawn(net, start, np.random.default_rng(0), 5)]
+    [(5, 1, 1), (5, 1, 1), (5, 1, 1)]
+    """
+    assert network.depth is not None
+    inputs, width = start.shape
+    others = width - 1
+    neuron = np.tile(start[:, :1], (networks, 1, 1))
+    few = others <= inputs
+    # The other neurons themselves where they are few, else a root of their Gram matrix.
+    root = np.tile(start[:, 1:], (networks, 1, 1)) if few else np.empty(0)
+    remainder = np.tile(start[:, 1:] @ start[:, 1:].T, (networks, 1, 1))
+    for number in range(network.depth + 1):
+        products = (neuron * neuron.swapaxes(-1, -2) + remainder) / width
+        require_finite(network, products, number)
+        yield Layer(number, neuron - start[:, :1], products)
+        if number == network.depth:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = network.bias_variance + network.weight_variance * products
+            scale = network.slopes[0] * pivoted_root(network.step * variance)
+            if not few:
+                root = pivoted_root(remainder)
+                # Orthonormal rows for what is not of full rank as well.
+                root = np.pad(root, ((0, 0), (0, 0), (0, inputs - root.shape[-1])))
+            normals = generator.standard_normal((networks, scale.shape[-1], 1 + root.shape[-1]))
+            steps = scale @ normals
+            neuron = neuron + steps[..., :1]
+            root = root + steps[..., 1:]
+            remainder = root @ root.swapaxes(-1, -2)
+            if not few:
+                free = others - inputs
+                spread = scale @ wishart_root(free, scale.shape[-1], generator, networks)
+                remainder += spread @ spread.swapaxes(-1, -2)
+
+
+def wishart_root(
+    freedom: int, inputs: int, generator: np.random.Generator, count: int
+) -> np.ndarray:
+    """T (count, P, min(P, ν)) with T Tᵀ of Wishart's law of ν >= 1 degrees of freedom (Bartlett).
+
+    Lower triangular, with normal numbers below χ_ν, χ_{ν-1}, ... on the diagonal; for ν < P it has
+    ν columns.
+
+    >>> root = wishart_root(1000, 2, np.random.default_rng(0), 500)
+    >>> (root @ root.swapaxes(1, 2)).mean(axis=0).round(-1)
+    array([[1000.,   -0.],
+           [  -0., 1000.]])
+    """
+    columns = min(inputs, freedom)
+    root = np.tril(generator.standard_normal((count, inputs, columns)), -1)
+    for j in range(columns):
+        root[:, j, j] = np.sqrt(generator.chisquare(freedom - j, count))
+    return root

@@ -3,11 +3,13 @@
 For D → ∞ the neurons are independent. Each is its start plus a sum of independent increments φ(u),
 whose covariances over the inputs are those of u, Δt S_ij with S_ij = σ_b² + σ_w² q_ij and
 q_ij = ⟨ψ(x_i)ψ(x_j)⟩. For ψ(x) = x that closes at every depth; for other ψ the signals are Gaussian
-in the limit of infinite depth, and for finite depth see `independent_increments`.
+in the limit of infinite depth, and for finite depth see `independent_increments`. For ψ(x) = x and
+φ''(0) ≠ 0 the mean becomes infinite at a time T*.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,21 +19,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import exprel
 
+from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.compiling.functions import lambdify
+from fieldtheory.diffusions.diffusion_limit.closed_moments import (
+    ALPHA,
+    BETA,
+    GAMMA,
+    WideRates,
+    riccati,
+    wide_rates,
+)
+from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+from fieldtheory.diffusions.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
-from fieldtheory.diffusions.feature_averages import feature_gram
-from fieldtheory.diffusions.starts import Neurons, Starts
+from fieldtheory.diffusions.feature_averages import Neurons, Starts, feature_gram
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
-from fieldtheory.theory.diffusion_limit.small_increments import S_II, S_IJ, SLOPES
-from fieldtheory.theory.diffusion_limit.wide_closed_forms import WideRates, wide_rates
+from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.theory.elementary_averages import K_XX
 
 
@@ -121,13 +132,7 @@ def _mean_of(activation: Activation) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def signals_at(wide: WideNetwork, times: np.ndarray, progress: bool = False) -> list[Signals]:
-    """The signals at increasing times from 0 on, for infinite depth.
-
-    Raises
-    ------
-    ArithmeticError
-        If they grow beyond all bounds before the last time.
-    """
+    """The signals at increasing times from 0 on, for infinite depth."""
     if wide.network.is_linear:
         return _linear(wide, times)
     trajectory = [wide.origin]
@@ -199,4 +204,56 @@ def _failed(wide: WideNetwork, reached: float) -> str:
         f"signals were followed up to the time {reached:.6g} of horizon={wide.network.horizon:g} "
         "only: they grow beyond all bounds there; a smaller horizon or weight_variance keeps them "
         "finite"
+    )
+
+
+def explosion_times(network: DiffusionNetwork, starts: Starts) -> np.ndarray | None:
+    """T* of every input (PF Assumption 2.3), (P,); ∞ where moments stay finite, None if unknown."""
+    mean = starts.mean
+    try:
+        slopes = network.slopes
+    except ValueError:
+        # No limit of infinite depth, so nothing that explodes in it.
+        return None
+    conditions = diffusion_conditions(network.activation, network.input_activation)
+    if network.weight_variance == 0 or conditions.cannot_explode:
+        return np.full(len(mean), np.inf)
+    if not network.features_are_inputs:
+        return None
+    coefficients, time = _functions()
+    scales = np.sqrt([network.weight_variance, network.bias_variance])
+    riccati_coefficients = coefficients(*slopes[:2], *scales, mean, np.diagonal(starts.second))
+    alpha, beta, gamma = np.broadcast_arrays(*riccati_coefficients)
+    # Branches that are not taken may divide by zero.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.array([float(time(*each)) for each in zip(alpha, beta, gamma, strict=True)])
+
+
+def warn_if_close(network: DiffusionNetwork, starts: Starts) -> None:
+    """Refuse a horizon beyond the explosion of an input, warn if it is close."""
+    times = explosion_times(network, starts)
+    if times is None:
+        return
+    first = int(np.argmin(times))
+    end, explosion = network.horizon, times[first]
+    if end >= explosion:
+        raise ValueError(
+            f"horizon must be below the explosion time {explosion:.6g} of input {first}, got "
+            f"{end:g}: for φ''(0) ≠ 0 the mean of infinitely wide networks is infinite from then on"
+        )
+    if end >= SETTINGS.close * explosion:
+        warnings.warn(
+            f"the horizon {end:g} is close to the explosion time {explosion:.6g} of input "
+            f"{first}: networks of finite width and depth are far from the limit",
+            ValidityWarning,
+            stacklevel=validation.level_of_user(),
+        )
+
+
+@lru_cache
+def _functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    equation = riccati()
+    return (
+        lambdify(list(equation.parameters), list(equation.coefficients)),
+        lambdify([ALPHA, BETA, GAMMA], equation.explosion_time),
     )

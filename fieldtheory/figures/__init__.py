@@ -14,3 +14,19 @@ draws them as a matplotlib Figure, so that the numbers can be used without the p
 >>> [curve.label for curve in numbers.curves() if curve.panel == "b"]
 ['rho = 1', 'rho = 0.3', 'rho = 0.1']
 """
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from fieldtheory.families import registered
+
+_MODULES = {module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__)}
+
+
+def __getattr__(name: str) -> Any:
+    # A paper on a family has its figures in the room of that family.
+    modules = _MODULES | {paper: at for f in registered() for paper, at in f.pictures.items()}
+    if name not in modules:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(modules[name])

@@ -14,12 +14,11 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.figures import f25
 from fieldtheory.figures.f25_response import draw_maxima, draw_signal, response_over
-from fieldtheory.figures.parts import Numbers, draw_lines, in_turn, integers, picture
+from fieldtheory.figures.parts import Numbers, curves_of, draw_lines, in_turn, integers, picture
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, styled, tints
 from fieldtheory.scaling import optimal_scaling
-from fieldtheory.scaling.rescaling import rescaled_by_biases, rescaled_by_weights
 
 __all__ = [
     "fig1", "fig2", "fig3", "fig4", "fig5", "fig6",
@@ -60,9 +59,8 @@ def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Numbers:
     """
     signal = f25.fig1(depth=depth, points=points, progress=progress)
     curves = [curve for curve in signal.listed if curve.panel != "d"]
-    for rho, chi in zip(signal.branch_scales, signal.output_response, strict=True):
-        point = np.array([depth + 1]), np.array([chi])
-        curves.append(Curve("c", f"output, rho = {rho:.6g}", *point))
+    labels = [f"output, rho = {rho:.6g}" for rho in signal.branch_scales]
+    curves += curves_of("c", labels, depth + 1, signal.output_response[:, None])
     return Numbers(curves, signal.chosen, signal.values)
 
 
@@ -138,12 +136,12 @@ def fig4(
     response, map_response = np.stack(rows[: len(L)]), np.stack(rows[len(L) :])
     response, maxima = response[:, :-1], response[:, -1]
     curves = [
-        *(Curve("a", f"L = {depth}", rho, row) for depth, row in zip(L, response, strict=True)),
+        *curves_of("a", [f"L = {depth}" for depth in L], rho, response),
         Curve("a", "maxima", optima, maxima),
         Curve("b", "exact", L, optima),
         Curve("b", "F23 (8)", between, curve_printed),
         Curve("b", "F25 (67)", between, curve_saturation),
-        *(Curve("c", f"K0 = {K:.6g}", across, y) for K, y in zip(K0, map_response, strict=True)),
+        *curves_of("c", [f"K0 = {K:.6g}" for K in K0], across, map_response),
         Curve("c", "exact", map_optima, K0),
         Curve("c", "F23 (8)", map_printed, K0),
     ]
@@ -211,34 +209,26 @@ def fig5(
     among them; at fixed σ_b²/σ_w² they collapse exactly.
     """
     rho = np.linspace(0, 0.75, validation.integer("points", points, 2))
-    weights = validation.finite_array("weight_variances", weight_variances)
+    weights = np.array([validation.positive("weight_variances", v) for v in weight_variances])
     biases = validation.finite_array("bias_variances", bias_variances)
     net = ResidualNetwork(depth=depth)
+    strong = net.replace(weight_variance=1.75)
     by_weight = [net.replace(weight_variance=variance) for variance in weights.tolist()]
-    by_bias = [
-        net.replace(weight_variance=1.75, bias_variance=variance) for variance in biases.tolist()
-    ]
+    by_bias = [strong.replace(bias_variance=variance) for variance in biases.tolist()]
     parts = [partial(response_over, each, rho, _K0) for each in [*by_weight, *by_bias]]
     rows = np.stack(in_turn(parts, "f23.fig5", progress))
     response, bias_response = np.split(rows, [len(by_weight)])
-    collapsed = [
-        rescaled_by_weights(each, rho, row) for each, row in zip(by_weight, response, strict=True)
-    ]
-    scales, rescaled = (np.stack(each) for each in zip(*collapsed, strict=True))
-    bias_scales = np.stack(
-        [rescaled_by_biases(each, rho, _K0, float(biases[0])) for each in by_bias]
-    )
+    # ρ enters as ρ σ_w and ρ σ_b, and σ_w² of the readout is a factor.
+    scales, rescaled = rho * np.sqrt(weights)[:, None], response / weights[:, None]
+    best = np.asarray(optimal_scaling(by_bias, _K0, method="saturation", slope=1.0))
+    bias_scales = rho * (best[0] / best)[:, None]
     labels = [f"sigma_w^2 = {variance:g}" for variance in weights]
     labels_b = [f"sigma_b^2 = {variance:g}" for variance in biases]
     curves = [
-        Curve(panel, *named)
-        for panel, names, x, y in (
-            ("a", labels, [rho] * len(weights), response),
-            ("b", labels_b, [rho] * len(biases), bias_response),
-            ("c", labels, scales, rescaled),
-            ("d", labels_b, bias_scales, bias_response),
-        )
-        for named in zip(names, x, y, strict=True)
+        *curves_of("a", labels, rho, response),
+        *curves_of("b", labels_b, rho, bias_response),
+        *curves_of("c", labels, scales, rescaled),
+        *curves_of("d", labels_b, bias_scales, bias_response),
     ]
     values = {"branch_scales": rho, "weight_variances": weights, "bias_variances": biases}
     values |= {"weight_response": response, "bias_response": bias_response}

@@ -12,6 +12,7 @@ from fieldtheory import validation
 from fieldtheory.figures.parts import (
     Numbers,
     count_layers,
+    curves_of,
     draw_lines,
     in_turn,
     integers,
@@ -21,7 +22,7 @@ from fieldtheory.figures.parts import (
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
-from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, ORANGE, styled, tints
 from fieldtheory.scaling import optimal_scaling
 
@@ -141,9 +142,9 @@ def fig1(
     values |= {"curve_scales": along, "curve_response": many.output_response}
     labels = [f"rho = {rho:.6g}" for rho in scales]
     curves = [
-        *(Curve("b", *named) for named in zip(labels, [signal] * 3, density, strict=True)),
+        *curves_of("b", labels, signal, density),
         Curve("b", "phi", signal, values["activation"]),
-        *(over_layers("c", *named) for named in zip(labels, three.response, strict=True)),
+        *curves_of("c", labels, np.arange(depth + 1), three.response),
         Curve("d", "response", along, many.output_response),
         Curve("d", "marked", scales, three.output_response),
     ]
@@ -239,10 +240,11 @@ def fig3(
     )
     (s,) = in_turn([partial(solve, net, K0)], "f25.fig3", progress)
     values = {"kernels": s.kernels[:, :-1], "response": s.response}
+    labels = [f"rho = {scale:g}" for scale in rho]
     curves = [
-        over_layers(panel, f"rho = {scale:g}", row)
+        curve
         for panel, rows in zip("ab", values.values(), strict=True)
-        for scale, row in zip(rho, rows, strict=True)
+        for curve in curves_of(panel, labels, np.arange(depth + 1), rows)
     ]
     chosen = rf"$L = {depth}$, $K^{{(0)}} = {K0:g}$"
     return Numbers(curves, chosen, {"branch_scales": rho} | values)
@@ -309,11 +311,10 @@ def fig4(
     maxima, scaling = response[..., -1], np.stack([best[L] for L in between.tolist()], axis=1)
     curves = []
     for entry, panel in enumerate("ab"):
-        rows = zip(drawn, response[entry, :, :-1], strict=True)
-        curves += [Curve(panel, f"L = {L}", rho[entry], row) for L, row in rows]
+        labels = [f"L = {L}" for L in drawn]
+        curves += curves_of(panel, labels, rho[entry], response[entry, :, :-1])
         curves.append(Curve(panel, "maxima", optima[entry], maxima[entry]))
-    for label, row in zip(("diagonal", "off-diagonal"), scaling, strict=True):
-        curves.append(Curve("c", label, between, row))
+    curves += curves_of("c", ("diagonal", "off-diagonal"), between, scaling)
     values = {"depths": np.array(drawn), "branch_scales": rho, "response": response[..., :-1]}
     values |= {"optima": optima, "maxima": maxima, "scaling_depths": between, "scaling": scaling}
     return Numbers(curves, values=values)

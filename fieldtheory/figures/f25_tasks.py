@@ -10,9 +10,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
-from fieldtheory.figures.parts import Numbers, in_turn, integers, note, picture
+from fieldtheory.figures.parts import Numbers, curves_of, in_turn, integers, note, picture
 from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.plotting.curves import Curve, matrix_rows
+from fieldtheory.plotting.curves import matrix_rows
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN, draw_matrix, panels, styled, tints
 from fieldtheory.scaling import mean_scaling, optimal_scaling
 
@@ -80,11 +80,7 @@ def fig5(
     means = np.reshape(mean_scaling(np.stack(optima)), (2, len(settings), len(L)))
     labels = [f"weight variance {value:g}" for value in weight]
     labels += [f"bias variance {value:g}" for value in bias]
-    curves = [
-        Curve(panel, label, L, row)
-        for panel, rows in zip("ab", means, strict=True)
-        for label, row in zip(labels, rows, strict=True)
-    ]
+    curves = curves_of("a", labels, L, means[0]) + curves_of("b", labels, L, means[1])
     values = {"name": samples.name, "depths": L, "weight_variances": weight}
     values |= {"bias_variances": bias, "by_weight_variance": means[:, : len(weight)]}
     values |= {"by_bias_variance": means[:, len(weight) :]}

@@ -13,11 +13,10 @@ from fieldtheory import validation
 from fieldtheory.data import load_mnist, normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
 from fieldtheory.figures.parts import Numbers, count_layers, picture
-from fieldtheory.figures.trainer import Size, accuracy
+from fieldtheory.figures.trainer import Size, accuracy, langevin_step, ratio_of_means
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve, matrix_rows, over_layers
 from fieldtheory.plotting.style import BLUE, GRAY, GREEN
 
@@ -26,6 +25,8 @@ _SCALES = {1.0: BLUE, 0.3: GREEN}
 _STATES = ("before", "after")
 # The temperature κ, which the caption leaves open.
 _NOISE = 0.05
+# h (1 + λ/κ) for the step h, at ρ = 1.
+_STABLE = 0.8
 # Pairs of images over which the response is averaged.
 _PAIRS = 50
 # Those of the caption, and those of tests.
@@ -82,7 +83,7 @@ def fig7(
     data = _classes(size.images, size.tested)
     ((depth, width),) = size.networks
     nets = [_network(depth, width, rho) for rho in _SCALES]
-    step = _step_size(nets[0], data[0], _NOISE)
+    step = langevin_step(nets[0], data[0], _NOISE, _STABLE)
     rows = [_trained(net, data, step, size.steps, seed, directory, progress) for net in nets]
     small = _QUICK_SCAN if quick else _SCAN
     scan = small, _QUICK_TEMPERATURES if quick else _TEMPERATURES, seed, directory, progress
@@ -110,13 +111,6 @@ def _classes(count: int, tested: int) -> tuple[np.ndarray, ...]:
     # Sorted by class: the first of each are for training.
     first = np.arange(len(labels)) % (len(labels) // 2) < count // 2
     return samples[first], labels[first], samples[~first], labels[~first]
-
-
-def _step_size(net: ResidualNetwork, X: np.ndarray, noise: float) -> float:
-    # h (1 + λ/κ) at ρ = 1 for the step h; 2 is the limit of stability.
-    stable = 0.8
-    theta = tangent_kernels(net, input_kernel(X, net)).tangent_kernels[-1]
-    return float(stable / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
 
 
 def _trained(
@@ -196,10 +190,10 @@ def _scanned(
         return _responses(module, pairs)[..., -1].mean(axis=0)
 
     untrained = torch_module(net, seed=seed + 1, dtype="float32", copies=100)
-    before = _mean(last(untrained))
+    before = last(untrained)
     ratios = []
     for number, noise in enumerate(temperatures):
-        step = _step_size(net, X, noise)
+        step = langevin_step(net, X, noise, _STABLE)
         steps = min(size.steps, math.ceil(duration / step))
         module = torch_module(net, seed=seed, dtype="float32", copies=size.copies)
         name = f"scan, rho = {rho:g}, {number}"
@@ -210,16 +204,10 @@ def _scanned(
             checkpoint=None if directory is None else Path(directory) / f"{name}.pt",
         )  # fmt: skip
         responses = history.observed["response"]
-        after = _mean(responses[len(responses) // 2 :].mean(axis=0))
-        ratio = after[0] / before[0]
-        ratios.append((ratio, ratio * math.hypot(after[1] / after[0], before[1] / before[0])))
+        after = responses[len(responses) // 2 :].mean(axis=0)
+        ratios.append(ratio_of_means(after, before))
     values, errors = np.transpose(ratios)
     return Curve("e", f"rho = {rho:g}, ratio", np.array(temperatures), values, errors)
-
-
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    """The mean and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 
 def _pairs(count: int, seed: int) -> np.ndarray:

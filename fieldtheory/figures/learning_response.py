@@ -10,11 +10,11 @@ import numpy as np
 
 from fieldtheory.data import normalise
 from fieldtheory.figures.f25_tasks import INPUT_SCALE
-from fieldtheory.figures.parts import Numbers, in_turn, picture
+from fieldtheory.figures.parts import Numbers, curves_of, in_turn, picture
+from fieldtheory.figures.trainer import langevin_step, ratio_of_means
 from fieldtheory.inference import posterior
 from fieldtheory.networks.residual import ResidualNetwork, input_kernel
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 from fieldtheory.plotting.curves import Curve
 from fieldtheory.plotting.style import BLUE, GRAY, ORANGE, tints
 
@@ -68,8 +68,8 @@ def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numb
     measured = np.reshape(results[len(wide) :], (len(widths), -1, 2))
     c, curves = np.array(scales), []
     for L, chi, shift, deviation in zip(depths, before, learned, error, strict=True):
-        curves.append(Curve("a", f"L = {L}, before", c, chi))
-        curves.append(Curve("a", f"L = {L}, after", c, chi * (1 + shift / _WIDTH)))
+        names = f"L = {L}, before", f"L = {L}, after"
+        curves += curves_of("a", names, c, [chi, chi * (1 + shift / _WIDTH)])
         curves.append(Curve("b", f"L = {L}", c, shift, deviation))
     for N, points in zip(widths, measured, strict=True):
         curves.append(Curve("b", f"N = {N}", np.array(trained), *points.T))
@@ -97,23 +97,15 @@ def _measured(net: ResidualNetwork, X: np.ndarray, copies: int, seed: int) -> tu
         each = [measure_response(module, X[list(_ENTRY)], v)[:, -1, 0, 1] for v in directions]
         return {"response": np.mean([x.numpy() for x in each], axis=0)}
 
-    # h (1 + λ/κ) for the step h; 2 is the limit of stability.
-    stable = 0.5
-    theta = tangent_kernels(net, input_kernel(training, net)).tangent_kernels[-1]
-    step = stable / (1 + np.linalg.eigvalsh(theta)[-1] / _NOISE)
+    step = langevin_step(net, training, _NOISE, 0.5)
     untrained = torch_module(net, seed=seed + 1, dtype="float32", copies=4 * copies)
     module = torch_module(net, seed=seed, dtype="float32", copies=copies)
     steps, langevin = int(_DURATION / step), Langevin(module.priors(), step, _NOISE, seed)
-    options: dict[str, Any] = {
-        "steps": steps,
-        "every": max(1, steps // _RECORDS),
-        "observe": output,
-    }
+    options: Any = {"steps": steps, "every": max(1, steps // _RECORDS), "observe": output}
     records = train(module, training, _LABELS, langevin, **options).observed["response"]
-    samples = records[len(records) // 2 :].mean(axis=0), output(untrained)["response"]
-    ratio = samples[0].mean() / samples[1].mean()
-    errors = [x.std(ddof=1) / len(x) ** 0.5 / x.mean() for x in samples]
-    return net.width * (ratio - 1), net.width * ratio * float(np.hypot(*errors))
+    learned = records[len(records) // 2 :].mean(axis=0)
+    ratio, error = ratio_of_means(learned, output(untrained)["response"])
+    return net.width * (ratio - 1), net.width * error
 
 
 @picture((3.2, 3.2), 2.6)

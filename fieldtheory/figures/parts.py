@@ -77,6 +77,19 @@ def integers(name: str, values: Iterable[int], least: int = 1) -> np.ndarray:
     return np.array([validation.integer(name, value, least) for value in values], dtype=int)
 
 
+def curves_of(panel: str, labels: Iterable[str], x: Any, rows: Any) -> list[Curve]:
+    """A curve of each row of y (n, S), over one x (S,) or as many.
+
+    Examples
+    --------
+    >>> curves = curves_of("a", ["L = 2", "L = 3"], np.arange(2), np.eye(2))
+    >>> [(curve.label, curve.y.tolist()) for curve in curves]
+    [('L = 2', [1.0, 0.0]), ('L = 3', [0.0, 1.0])]
+    """
+    lines = zip(labels, np.broadcast_to(x, np.shape(rows)), rows, strict=True)
+    return [Curve(panel, *line) for line in lines]
+
+
 def typeset(label: str, scale: str = r"\rho") -> str:
     r"""The label of a curve in LaTeX.
 

@@ -82,11 +82,8 @@ def closure(
     for panel, (i, kind) in zip("abcd", np.ndindex(2, 2), strict=True):
         units = values["kernels"][i] ** 2
         exact, printed, simulated, error = (values[name][i] / units for name in _KINDS[kind])
-        curves += [
-            over_layers(panel, "exact", exact),
-            over_layers(panel, "PDLT-B", printed),
-            over_layers(panel, "simulation", simulated, error),
-        ]
+        curves += [over_layers(panel, "exact", exact), over_layers(panel, "PDLT-B", printed)]
+        curves.append(over_layers(panel, "simulation", simulated, error))
         if np.all(np.abs(exact - printed) <= 2 * error):
             hidden.append(f"({panel})")
     # Bars that hide what the closure misses leave nothing for the points to tell.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.figures.parts import Numbers, in_turn, integers, picture
+from fieldtheory.figures.parts import Numbers, curves_of, in_turn, integers, picture
 from fieldtheory.inference import spectrum
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
@@ -80,11 +80,8 @@ def fig1(depths: Sequence[int] = tuple(range(1, 51)), progress: bool = False) ->
     L = integers("depths", depths)
     parts = [partial(_last_layer, depth) for depth in L.tolist()]
     K, Theta = np.array(in_turn(parts, "sr.fig1", progress)).T
-    curves = [
-        Curve("a", f"{schedule}, {kind}", L, row)
-        for kind, rows in (("NNGP", K), ("NTK", Theta))
-        for schedule, row in zip(SCHEDULES, rows, strict=True)
-    ]
+    labels = [f"{schedule}, {kind}" for kind in ("NNGP", "NTK") for schedule in SCHEDULES]
+    curves = curves_of("a", labels, L, [*K, *Theta])
     values = {"depths": L, "kernels": K, "tangent_kernels": Theta}
     return Numbers(curves, rf"{CHOSEN}, $|x|^2 = d$", values)
 
@@ -144,12 +141,9 @@ def fig2(
         for of_one_schedule in networks
     ]
     mu = np.reshape(in_turn(parts, "sr.fig2", progress), (2, len(SCHEDULES), len(L), count))
-    curves = [
-        Curve("ab"[kind], f"{schedule}, L = {depth}", np.arange(count), mu[kind, i, j])
-        for kind in range(2)
-        for i, schedule in enumerate(SCHEDULES)
-        for j, depth in enumerate(L)
-    ]
+    labels, k = [f"{name}, L = {depth}" for name in SCHEDULES for depth in L], np.arange(count)
+    rows = mu.reshape(2, -1, count)
+    curves = curves_of("a", labels, k, rows[0]) + curves_of("b", labels, k, rows[1])
     chosen = rf"{CHOSEN}, $L = {', '.join(map(str, L))}$ (darker), the circle itself"
     return Numbers(curves, chosen, {"depths": L, "eigenvalues": mu})
 
@@ -238,12 +232,11 @@ def _fluctuations(depth: int) -> list[float]:
 def draw_width(axes: Any, numbers: Numbers) -> None:
     """Theory against depth as lines, simulation with two standard errors."""
     (ax,) = axes
-    points: Any = {"fmt": "o", "markersize": 3}
     for curve in numbers.listed:
         schedule = curve.label.split(", ")[0]
         colour = dict(zip(SCHEDULES, COLOURS, strict=True))[schedule]
         if curve.error is not None:
-            ax.errorbar(curve.x, curve.y, 2 * curve.error, color=colour, **points)
+            ax.errorbar(curve.x, curve.y, 2 * curve.error, fmt="o", color=colour, markersize=3)
         else:
             ax.loglog(curve.x, curve.y, color=colour, label=schedule)
     ax.set_xticks(numbers.depths, [f"{depth}" for depth in numbers.depths])

@@ -10,7 +10,9 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.data import load_mnist
+from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics.chunks import ordered_chunks
+from fieldtheory.numerics.tangent.tangent_result import tangent_kernels
 
 
 class Size(NamedTuple):
@@ -49,6 +51,19 @@ def accuracy(module: Any, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     outputs = module.eval()(X).detach().numpy()
     classes = outputs.argmax(axis=-1) if outputs.shape[-1] > 1 else np.sign(outputs[..., 0])
     return np.asarray((classes == labels).mean(axis=-1))
+
+
+def langevin_step(network: Any, X: np.ndarray, noise: float, share: float) -> float:
+    """A step h of Langevin dynamics, h (1 + λ/κ) = share; 2 is the limit of stability."""
+    theta = tangent_kernels(network, input_kernel(X, network)).tangent_kernels[-1]
+    return float(share / (1 + np.linalg.eigvalsh(theta)[-1] / noise))
+
+
+def ratio_of_means(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """The ratio of two means over networks, and its standard error."""
+    ratio = float(values.mean() / others.mean())
+    errors = [x.std(ddof=1) / len(x) ** 0.5 / x.mean() for x in (values, others)]
+    return ratio, ratio * float(np.hypot(*errors))
 
 
 def trained_in_parts(

@@ -2,4 +2,3 @@
 
 from fieldtheory.grams import gram_scaling as gram_scaling
 from fieldtheory.grams import gram_simulation as gram_simulation
-from fieldtheory.theory import gram_derivation as gram_derivation

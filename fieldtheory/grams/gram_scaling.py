@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import residual_only
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -102,7 +102,7 @@ def gram_scaling(
     """
     kernel = validation.input_kernel_array("K0", K0)
     if validation.choice("method", method, METHODS) != "response":
-        raise residual_only(f"method={method!r}", network)
+        raise not_there(f"method={method!r}", network)
     parameters = network.replace(branch_scale=1.0).parameters
     weights, readout = network.layer(parameters).weight, network.readout(parameters).weight
     if np.ndim(weights) > 1 or not (np.all(weights > 0) and readout > 0):

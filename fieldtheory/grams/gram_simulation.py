@@ -23,7 +23,7 @@ from fieldtheory.montecarlo.sampling.plan import Run, Samples
 from fieldtheory.montecarlo.sampling.samplers import Draws, joined, neuron_products
 from fieldtheory.montecarlo.simulation import RUNS, samples_of, simulate
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.dispatch import residual_only
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import require_norms
@@ -37,7 +37,7 @@ class GramRun(Run):
     def __post_init__(self) -> None:
         network, own = self.network, np.diagonal(np.atleast_2d(self.kernel))
         if self.variance_reduction is not None:
-            raise residual_only("variance_reduction", network)
+            raise not_there("variance_reduction", network)
         if self.method == "kernel" and self.inputs > self.independent:
             raise ValueError(
                 f"method 'kernel' needs at most {self.independent} inputs at width "

@@ -315,7 +315,7 @@ def kernel(
     >>> k([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]).shape
     (2, 1)
     """
-    single_network(network, DeepNetwork)
+    single_network(network, DeepNetwork, function="kernel")
     quantity = validation.quantity("quantity", quantity, QUANTITIES)
     if quantity in _HIDDEN:
         if layer is None:

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.numerics.fields import Field
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.plotting.curves import Curve, over_layers
 
 # Inputs whose kernels are drawn.
@@ -19,7 +19,7 @@ _DRAWN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledResult(Result):
+class LabelledResult(Computed):
     """A result for Q inputs, of which the first have ``labels`` (P,) or (P, d)."""
 
     network: LayeredNetwork

@@ -22,11 +22,8 @@ from fieldtheory.inference.fluctuating_kernel import Regression
 from fieldtheory.inference.labelled import LabelledResult
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
-from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.dispatch import residual_only
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
@@ -91,9 +88,8 @@ class RespondingResult(LabelledResult):
         prior, learned = self._prior, self._learned
         shifts = dict[str, np.ndarray]()
         if self.corrected and self.order:
-            skips = layer_coefficients(self.network).skips
-            residual = np.array(prior.response_shifts)
-            shifts = _by_name(residual, np.stack([accumulate(skips, each) for each in residual]))
+            residual, stream = prior.response_shifts
+            shifts = _by_name(residual, np.concatenate([stream, residual[:, -1:]], axis=1))
         fields = dict[str, np.ndarray]()
         for name in NAMES:
             error, of_prior = learned[f"{name}_error"], shifts.get(f"{name}_error", 0.0)
@@ -103,8 +99,8 @@ class RespondingResult(LabelledResult):
 
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
-        if not isinstance(self.network, LayeredNetwork):
-            raise residual_only("a response after labels", self.network)
+        if self.network.markov:
+            raise not_there("a response after labels", self.network)
         if not self.order:
             none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
             return none, none

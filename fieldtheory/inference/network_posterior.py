@@ -38,8 +38,8 @@ from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, lin
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.dispatch import residual_only
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.dispatch import not_there
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -158,7 +158,7 @@ class NetworkPosterior(RespondingResult):
 
 @named_arguments
 def posterior(
-    network: LayeredNetwork | GramNetwork,
+    network: DeepNetwork,
     K0: Any = None,
     Y: Any = None,
     noise_variance: float | None = None,
@@ -179,7 +179,7 @@ def posterior(
 
     Parameters
     ----------
-    network : LayeredNetwork or GramNetwork
+    network : ResidualNetwork, BlockNetwork or of a family like them
         Without batch axes.
     K0 : array_like, shape (Q, Q)
         Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
@@ -251,9 +251,9 @@ def posterior(
     if isinstance(order, bool) or order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, the highest power of 1/N, got {order!r}")
     seed = validation.integer("seed", seed, 0)
-    if isinstance(network, GramNetwork):
+    if network.markov:
         if samples is not None:
-            raise residual_only("samples", network)
+            raise not_there("samples", network)
     elif samples is not None:
         samples = validation.integer("samples", samples, BATCHES * NEURONS)
         if exact:
@@ -340,7 +340,7 @@ def _result(
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
         if order:
-            learned = solution.covariance_with_output(law.weights)
+            learned = solution.chain.covariances_with_output(law.weights)[1]
             moved = learned + solution.kernel_shift
     else:
         skips = layer_coefficients(solution.network).skips

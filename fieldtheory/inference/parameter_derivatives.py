@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.validation import excerpt
 
 _DEVIATION = "_deviation"
 
 
-def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
+def along_parameter(network: DeepNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
     """An argument of a network without batch axes, and the network with another value of it.
 
     A variance, with which others move that are left out and follow it; with "deviation" in place of
@@ -51,10 +51,10 @@ def along_parameter(network: LayeredNetwork, name: str) -> tuple[float, Callable
 
 
 def parameter_derivative(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     name: str,
-    evaluated: Callable[[LayeredNetwork], Any],
-    sample: Callable[[LayeredNetwork], np.ndarray],
+    evaluated: Callable[[DeepNetwork], Any],
+    sample: Callable[[DeepNetwork], np.ndarray],
 ) -> Any:
     """The derivative by an argument (`along_parameter`) of the array ``evaluated`` of a network.
 

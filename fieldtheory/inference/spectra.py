@@ -17,7 +17,7 @@ from fieldtheory import validation
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.panels import composite
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.stored import Stored
@@ -35,8 +35,8 @@ _FEWEST = 128
 FIELDS = fields_of(
     r"""
     eigenvalues | degree | \mu_k | eigenvalues of the kernel | always
-    multiplicities | degree | N(d, k) | spherical harmonics of the degree
-    shares | degree | N \mu_k / p(1) | part of the variance in the degree
+    multiplicities | degree | N(d, k) | spherical harmonics of the degree | labelled
+    shares | degree | N \mu_k / p(1) | part of the variance in the degree | labelled
     """
 )
 
@@ -47,7 +47,7 @@ class Spectrum(Stored):
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     quantity : str
     dimension : int
         d of the inputs; the sphere S^(d−1) is the circle for d = 2.
@@ -70,7 +70,7 @@ class Spectrum(Stored):
     table = FIELDS
     settings: ClassVar = {"quantity": str, "dimension": int, "norm": float, "trace": float}
 
-    network: LayeredNetwork
+    network: DeepNetwork
     quantity: str
     dimension: int
     norm: float
@@ -135,7 +135,7 @@ class Spectrum(Stored):
 
 @named_arguments
 def spectrum(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     dimension: int = 2,
     norm: float = 1.0,
     quantity: str = "output_kernel",
@@ -153,7 +153,7 @@ def spectrum(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Its kernel of the input is σ²_w,in |x|² cos θ/d + σ²_b,in.
     dimension : int
         d >= 2.
@@ -184,7 +184,7 @@ def spectrum(
     >>> [int(n) for n in found.multiplicities], bool((found.eigenvalues > 0).all())
     ([1, 3, 5, 7], True)
     """
-    checked_network(network, "spectrum")
+    deep_network(network, "spectrum")
     dimension = validation.integer("dimension", dimension, 2)
     count = validation.integer("count", count, 1)
     norm = validation.positive("norm", norm)

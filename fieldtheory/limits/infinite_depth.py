@@ -192,14 +192,11 @@ class DepthLimit(Stored):
         return field.dims + (self._kernel_dims if field.of_inputs else ())
 
     def _coordinates(self) -> dict[str, Any]:
-        return {"place": self.places}
-
-    def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | dict(zip(self._kernel_dims, self.input_kernel.shape, strict=True))
+        inputs = {dim: np.arange(len(self.input_kernel)) for dim in self._kernel_dims}
+        return {"place": self.places} | ({} if "batch" in inputs else inputs)
 
     def _arguments(self, stored: bool) -> Variables:
-        words = notes("kernel of the inputs", "K^{(0)}")
-        variables: Variables = {"input_kernel": (self._kernel_dims, self.input_kernel, words)}
+        variables = super()._arguments(stored)
         correction = vars(self).get(_CORRECTION)
         for name, values in correction._asdict().items() if correction else ():
             field, dims = self.table[name], self._dims(self.table[name])
@@ -211,16 +208,13 @@ class DepthLimit(Stored):
 
     @classmethod
     def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
-        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        arguments = {"input_kernel": kernel, "places": np.asarray(content["places"], float)}
+        arguments = super()._read_arguments(content)
+        arguments["places"] = np.asarray(content["places"], float)
         names = [f"{_CORRECTION}_{name}" for name in FirstCorrection._fields]
         if all(name in content for name in names):
             parts = (np.asarray(content[name], float)[()] for name in names)
             return {**arguments, _CORRECTION: FirstCorrection(*parts)}
         return arguments
-
-    def _shown(self) -> dict[str, Any]:
-        return {"K0": self.input_kernel}
 
     def __repr__(self) -> str:
         inputs = len(self.input_kernel) if self.input_kernel.ndim else 1

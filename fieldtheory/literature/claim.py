@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from fieldtheory import validation
+from fieldtheory.families import registered
 from fieldtheory.literature.evidence import (
     WORDS,
     Check,
@@ -48,7 +49,7 @@ EDITIONS = {
     "F23": "arXiv:2305.07715v1",
     "PDLT-B": "Cambridge University Press 2022, arXiv:2106.10165, appendix B",
     "SR": "PMLR 130 (AISTATS 2021), arXiv:2010.12859",
-    "PF": "PMLR 108 (AISTATS 2020), arXiv:1905.11065",
+    **{paper: text for family in registered() for paper, (text, _) in family.papers.items()},
 }
 
 _INSTANCE = "on", "instance"
@@ -75,7 +76,7 @@ class Claim:
     Parameters
     ----------
     paper : str
-        "F25", "F23", "PDLT-B", "SR", "PF".
+        "F25", "F23", "PDLT-B", "SR" or one of a family.
     equation : str
         Its number, or where it stands.
     subject : str

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fieldtheory.families import registered
 from fieldtheory.literature.verdicts import (
     PAPERS,
     claims,
@@ -24,7 +25,7 @@ NUMBERED = {
     "F23": "1–9, S1–S15",
     "PDLT-B": "B.1–B.45",
     "SR": "1–10",
-    "PF": "1–17",
+    **{paper: text for family in registered() for paper, (_, text) in family.papers.items()},
 }
 # Of equations that define what others use, or restate a definition: the paper, their numbers, and
 # the module or page that has them.
@@ -76,7 +77,7 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     Parameters
     ----------
     papers : sequence of str, optional
-        Of "F25", "F23", "PDLT-B", "SR" and "PF".
+        Of "F25", "F23", "PDLT-B", "SR" and those of families.
 
     Raises
     ------
@@ -85,9 +86,9 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
 
     Examples
     --------
-    >>> found = coverage(["PF"])[0]
-    >>> len(found.equations), found.definitions["4"]
-    (17, 'docs/theory/diffusions.md')
+    >>> found = coverage(["SR"])[0]
+    >>> len(found.equations), found.open
+    (10, ())
     """
     claims(papers)
     covered, expected_words = [], expected()

@@ -21,7 +21,6 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import maximum_entropy as entropy
 from fieldtheory.scaling import optimal_scaling
-from fieldtheory.scaling.rescaling import rescaled_by_weights
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import SCALE, SLOPE
@@ -64,7 +63,7 @@ def _spread_of_heights(bias: Callable[[float], float]) -> Callable[[Any], float]
             network = _FIG5.replace(weight_variance=weight, bias_variance=bias(weight))
             rho = float(optimal_scaling(network, _K0))
             response = solve(network.replace(branch_scale=rho), _K0).output_response
-            heights.append(float(rescaled_by_weights(network, rho, response)[1]))
+            heights.append(float(response) / network.readout_variances[0])
         return float(np.ptp(heights) / min(heights))
 
     return spread

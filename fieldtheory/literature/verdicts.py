@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import resources
+from importlib import import_module, resources
 
 from fieldtheory import validation
+from fieldtheory.families import registered
 from fieldtheory.literature import (
     f23,
     f25_entropy,
@@ -16,9 +17,6 @@ from fieldtheory.literature import (
     f25_theory,
     pdlt_kernels,
     pdlt_vertex,
-    pf_experiments,
-    pf_limits,
-    pf_properties,
     sr_inference,
     sr_kernels,
     sr_limits,
@@ -33,12 +31,12 @@ from fieldtheory.numerics import chunks
 # propagation in ResNets (2025, arXiv:2305.07715) and its earlier version; of PDLT-B, D. A. Roberts,
 # S. Yaida, B. Hanin, The Principles of Deep Learning Theory (2022, arXiv:2106.10165), appendix B,
 # "Residual learning"; of SR, S. Hayou, E. Clerico, B. He, G. Deligiannidis, A. Doucet, J. Rousseau,
-# Stable ResNet (AISTATS 2021, arXiv:2010.12859); of PF, S. Peluchetti, S. Favaro, Infinitely deep
-# neural networks as diffusion processes (AISTATS 2020, arXiv:1905.11065).
+# Stable ResNet (AISTATS 2021, arXiv:2010.12859); then those of families.
+_OF_FAMILIES = [family.claims for family in registered() if family.claims]
 _PARTS = (
     *(f25_prior, f25_theory, f25_propagators, f25_scaling, f25_entropy, f23),
     *(pdlt_kernels, pdlt_vertex, sr_kernels, sr_tangent, sr_limits, sr_universality, sr_inference),
-    *(pf_limits, pf_properties, pf_experiments),
+    *map(import_module, _OF_FAMILIES),
 )
 PAPERS: dict[str, tuple[Claim, ...]] = {
     paper: tuple(claim for part in _PARTS for claim in part.CLAIMS if claim.paper == paper)
@@ -52,7 +50,7 @@ def claims(papers: Sequence[str] | None = None, equation: str | None = None) -> 
     Parameters
     ----------
     papers : sequence of str, optional
-        Of "F25", "F23", "PDLT-B", "SR" and "PF".
+        Of "F25", "F23", "PDLT-B", "SR" and those of families.
     equation : str, optional
         Those that name this number, such as "113" or "B.26", also in "text after (68)".
 
@@ -132,9 +130,10 @@ def expected() -> dict[tuple[str, str, str], str]:
 
 
 def table(name: str) -> list[list[str]]:
-    """The rows of a table of this directory."""
-    text = resources.files("fieldtheory.literature").joinpath(name).read_text("utf-8")
-    return [line.split("\t") for line in text.splitlines()]
+    """The rows of a table of this directory, and of those of families."""
+    folders = map(resources.files, ("fieldtheory.literature", *_OF_FAMILIES))
+    texts = [folder.joinpath(name).read_text("utf-8") for folder in folders]
+    return [line.split("\t") for text in texts for line in text.splitlines()]
 
 
 def changed(judged: Sequence[Verdict]) -> list[str]:

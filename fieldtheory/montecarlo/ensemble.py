@@ -13,7 +13,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.recursion import accumulate
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
 FIELDS = fields_of(
@@ -49,7 +49,7 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble(Result):
+class Ensemble(Computed):
     """Statistics of random finite networks, each with its standard error in ``<name>_error``.
 
     With L the depth, P the number of inputs, C^(l) the residual kernels of one network (C^(0) is

@@ -24,7 +24,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.recursion import accumulate
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import assembled
 
@@ -44,7 +44,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedResponse(Result):
+class SimulatedResponse(Computed):
     """Responses of random finite networks, each with its standard error in ``<name>_error``.
 
     With L the depth, and the axes of K0 in front or behind as in `Solution`:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import singledispatch, wraps
 from importlib import import_module
 from typing import Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, overload
@@ -14,73 +14,34 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R", covariant=True)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# Why blocks do not have it, by names of functions and arguments.
-_REASONS = {
-    "digits, proven": "its recursions are written for one matrix a layer",
-    "variance_reduction": "its control variates are those of one matrix a layer",
-    "exact": "the integral over last layers is written for one matrix a layer",
-    "samples": "G11 of blocks is computed as a whole, not by sampled neurons",
-    "layers, abbreviate, notation, misprints, tangent_kernel, saturation, large_depth": (
-        "formulas of blocks are those of symbolic layers, in short symbols"
-    ),
-    "method='saturation', method='large_depth', method='deep_limit', dynamic_range, slope": (
-        "approximations to ρ* are those of a φ that reads the stream itself"
-    ),
-    "a sequence of networks": "their optima share averages of one matrix a layer",
-    "labels": "the derivative of what labels say is written for one matrix a layer",
-    "optimal_output_variance": "the readout of blocks is linear: no variance is the best for it",
-    "depth_limit": "the flow to infinite depth is written for one matrix a layer",
-    "simulate_response": "it perturbs neurons of one kind, and blocks have two",
-    "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
-    "a response after labels": "it needs correlators of three kernels for units of one kind",
-    "spectrum, power_coefficients, NetworkGPRegressor": (
-        "the kernel as a function of an angle is tabulated for one matrix a layer"
-    ),
-    "susceptibilities, component_kernels, the closure of PDLT-B": (
-        "the equations of PDLT-B are those of one matrix a layer without norm"
-    ),
-}
-# The same by names of attributes of results.
-_OF_RESULTS = {
-    "diagrams, correction": "the loop expansion is written for units of one kind",
-    "order=2, four_point_2, kernel_shift_2, mean_shift_2, variance_2, third_cumulant, order_ratio, "
-    "resummed_mean, resummed_variance": (
-        "terms of order 1/N² are derived for units of one kind, and blocks have two"
-    ),
-}
-RESIDUAL_ONLY, _ATTRIBUTES = (
-    {name: why for names, why in reasons.items() for name in names.split(", ")}
-    for reasons in (_REASONS | _OF_RESULTS, _OF_RESULTS)
-)
 
+def reasons(table: Mapping[str, str]) -> dict[str, str]:
+    """Why a family does not have functions, arguments, fields, ..., by their names.
 
-def residual_only(name: str, network: Any) -> TypeError:
-    """The error for what other families do not have: a function, an argument, a method, a field.
-
-    Examples
-    --------
-    >>> residual_only("samples", SeparateTheory())
-    TypeError('samples is of residual networks only, because G11 of blocks is computed as a whole, \
-not by sampled neurons; got a SeparateTheory')
+    >>> reasons({"samples, exact": "nothing is drawn"})
+    {'samples': 'nothing is drawn', 'exact': 'nothing is drawn'}
     """
-    why, kind = RESIDUAL_ONLY[name], type(network).__name__
-    return TypeError(f"{name} is of residual networks only, because {why}; got a {kind}")
+    return {name: why for names, why in table.items() for name in names.split(", ")}
+
+
+def not_there(name: str, network: Any) -> TypeError:
+    """The error for what a family of networks does not have, with its reason.
+
+    >>> not_there("samples", SeparateTheory())
+    TypeError('samples is not there for a SeparateTheory')
+    """
+    why = getattr(network, "without", {}).get(name, "")
+    because = f", because {why}" if why else ""
+    return TypeError(f"{name} is not there for a {type(network).__name__}{because}")
 
 
 def require_known(options: Iterable[str], known: Collection[str], network: Any) -> None:
-    """TypeError for an option that is not known, of residual networks only or of none."""
+    """TypeError for an option that is not known, or that the family does not have."""
     for name in options:
         if name not in known:
-            if name in RESIDUAL_ONLY:
-                raise residual_only(name, network)
+            if name in network.without:
+                raise not_there(name, network)
             raise TypeError(unknown_argument(name, known))
-
-
-def missing(result: Any, name: str) -> AttributeError:
-    """The error for an attribute that a result does not have, with the reason if there is one."""
-    if name in _ATTRIBUTES:
-        return AttributeError(str(residual_only(name, result.network)))
-    return AttributeError(f"{type(result).__name__!r} object has no attribute {name!r}")
 
 
 class SeparateTheory:
@@ -91,6 +52,8 @@ class SeparateTheory:
     """
 
     room: ClassVar[str] = ""
+    # Why it does not have a function, an argument or a field of a name.
+    without: ClassVar[Mapping[str, str]] = {}
 
 
 class ByNetworkType(Protocol, Generic[_P, _R]):
@@ -122,7 +85,7 @@ def by_network_type(function: Callable[_P, _R]) -> ByNetworkType[_P, _R]:
     first = next(iter(inspect.signature(function).parameters))
 
     def refused(network: SeparateTheory, *args: Any, **options: Any) -> Any:
-        raise TypeError(f"{function.__name__} is not defined for a {type(network).__name__}")
+        raise not_there(function.__name__, network)
 
     implementations.register(SeparateTheory, refused)
 
@@ -134,7 +97,8 @@ def by_network_type(function: Callable[_P, _R]) -> ByNetworkType[_P, _R]:
             import_module(room)
         if args and (room or isinstance(args[0], SeparateTheory)):
             own = inspect.signature(implementations.dispatch(type(args[0]))).parameters
-            require_known((name for name in options if name in RESIDUAL_ONLY), own, args[0])
+            without = getattr(args[0], "without", {})
+            require_known((name for name in options if name in without), own, args[0])
         return (implementations if args else function)(*args, **options)
 
     dispatched.register = implementations.register  # type: ignore[attr-defined]

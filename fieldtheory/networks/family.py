@@ -12,7 +12,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.dispatch import SeparateTheory, residual_only
+from fieldtheory.networks.dispatch import SeparateTheory, not_there
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
@@ -76,7 +76,7 @@ class DeepNetwork(NetworkFamily, abstract=True):
     signal_names: ClassVar[tuple[str, ...]] = ()
     # Whether the Gram matrices of the stream are a Markov chain, at every width.
     markov: ClassVar[bool] = False
-    # Why a result has no field of a name.
+    # Why it does not have a function, an argument or a field of a name.
     without: ClassVar[Mapping[str, str]] = {}
 
     depth: int
@@ -243,7 +243,7 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
     """
     other = isinstance(network, SeparateTheory | DeepNetwork)
     if function and other and not isinstance(network, LayeredNetwork):
-        raise residual_only(function, network)
+        raise not_there(function, network)
     if not isinstance(network, LayeredNetwork):
         raise TypeError(
             f"network must be a ResidualNetwork or of a family like it, got {excerpt(network)}"
@@ -252,15 +252,22 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
     return network
 
 
-def deep_network(network: Any) -> DeepNetwork:
-    """The argument ``network`` if it is of a family with layers, or raise TypeError."""
+def deep_network(network: Any, function: str = "") -> DeepNetwork:
+    """The argument ``network`` if it is of a family with layers, or raise TypeError.
+
+    A family may be without a ``function``, and says why.
+    """
+    if function in getattr(network, "without", {}):
+        raise not_there(function, network)
     if isinstance(network, DeepNetwork) and not isinstance(network, LayeredNetwork):
         return network
-    return checked_network(network)
+    return checked_network(network, function)
 
 
 def single_network(network: Any, *others: type, function: str = "") -> Any:
     """`checked_network`, or one of other families, without batch axes, or raise ValueError."""
+    if function in getattr(network, "without", {}):
+        raise not_there(function, network)
     if not isinstance(network, others):
         checked_network(network, function)
     if shape := network.batch_shape:

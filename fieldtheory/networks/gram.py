@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import DeepNetwork, Parameters
 
 
@@ -18,6 +19,36 @@ class GramEntry(NamedTuple):
     xy: Any
     xx: Any
     yy: Any
+
+
+_WITHOUT = reasons(
+    {
+        "variance_reduction": "its control variates are those of one matrix a layer",
+        "exact": "the integral over last layers is written for one matrix a layer",
+        "samples": "G11 of blocks is computed as a whole, not by sampled neurons",
+        "abbreviate, misprints, tangent_kernel, saturation, large_depth": (
+            "formulas of blocks are those of symbolic layers, in short symbols"
+        ),
+        "method='saturation', method='large_depth', method='deep_limit', dynamic_range, slope": (
+            "approximations to ρ* are those of a φ that reads the stream itself"
+        ),
+        "a sequence of networks": "their optima share averages of one matrix a layer",
+        "labels": "the derivative of what labels say is written for one matrix a layer",
+        "optimal_output_variance": (
+            "the readout of blocks is linear: no variance is the best for it"
+        ),
+        "simulate_response": "it perturbs neurons of one kind, and blocks have two",
+        "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
+        "a response after labels": "it needs correlators of three kernels for units of one kind",
+        "susceptibilities, component_kernels, the closure of PDLT-B": (
+            "the equations of PDLT-B are those of one matrix a layer without norm"
+        ),
+        "diagrams, correction": (
+            "the Gram matrices are a Markov chain, whose cumulants follow from those of the layer "
+            "before without loops"
+        ),
+    }
+)
 
 
 class GramNetwork(DeepNetwork, abstract=True):
@@ -38,19 +69,7 @@ class GramNetwork(DeepNetwork, abstract=True):
 
     room: ClassVar[str] = "fieldtheory.grams"
     markov: ClassVar[bool] = True
-    without: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        (
-            "mean_shift_2",
-            "kernel_shift_2",
-            "variance_2",
-            "third_cumulant",
-            "four_point_2",
-            "order_ratio",
-            "resummed_mean",
-            "resummed_variance",
-        ),
-        "terms of order 1/N² are derived for units of one kind, and blocks have two",
-    )
+    without: ClassVar[Mapping[str, str]] = _WITHOUT
     # What the weights of the hidden signals are called, in the names of their parameters.
     signal_names: ClassVar[tuple[str, ...]] = ("inner",)
 

@@ -10,90 +10,65 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+
+from fieldtheory.families import named, registered
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
     """Description of one field of a result.
 
-    Parameters
-    ----------
-    name : str
-        The attribute of the result that holds it.
-    symbol : str
-        In LaTeX.
-    long_name : str
-        In words.
-    dims : tuple of str
-        Dimensions for one input, behind the batch axes; see `coordinates`. The hidden layers are
-        0, ..., L, the layers end with L + 1, the readout.
-    of_inputs : tuple of str
-        Dimensions behind those if K0 is a matrix (P, P).
-    inputs : {"any", "one", "several"}
-        K0 for which it is defined: "one" for variances, "several" for matrices.
-    batches : bool
-        Whether it takes batch axes; if not, it is of one network and one K0.
-    order : int
-        Its power of 1/N.
-    loops : int
-        The ``order`` of `solve` for which it is defined.
-    written : {"always", "one input", "asked"}
-        "always": written to files and labelled arrays. The others are written if they have been
-        computed; "one input" ones are computed for the labelled arrays of a single input.
-    error : bool
-        Whether the result has its standard error, in ``<name>_error``.
-    simulated : str
-        The field of a simulation that measures it, such as "Ensemble.mean"; empty if none does.
-    simulated_across : str
-        The same for two pairs of inputs that differ, for fields of ``pair`` and ``pair_``.
-    corrects : str
-        The field of which this one is the next order in 1/N, such as the mean shift of C*; of one
-        of two layers, it may correct the entries of a layer with itself.
-    sum_of : str
-        The field whose layers it sums, which is all that it costs.
-    of_kernels : bool
-        Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
-    diagonal : str
-        Symbol of the entries of a layer with itself, in LaTeX, for fields of two layers.
-    panel : str
-        The panel of the plot of the result; empty if it is not drawn.
-    column : str
-        What heads its column in a table of layers; empty if it has none.
-    at_output : str
-        The field that continues it to the output in such a table.
-    doubted_by : {"", "spread", "shift"}
-        What of the kernels says if 1/N is small where it is computed: their fluctuations, or the
-        shifts of their means.
-
-    Examples
-    --------
     >>> FIELDS["response"].dims_for(matrix=True)
     ('hidden_layer', 'input', 'input_')
     """
 
+    # The attribute of the result that holds it, in LaTeX and in words.
     name: str
     symbol: str
     long_name: str
+    # Dimensions for one input, behind the batch axes; see `coordinates`. The hidden layers are
+    # 0, ..., L, the layers end with L + 1, the readout.
     dims: tuple[str, ...]
+    # Dimensions behind those if K0 is a matrix (P, P).
     of_inputs: tuple[str, ...] = ("input", "input_")
+    # K0 for which it is defined: "one" for variances, "several" for matrices, or "any".
     inputs: str = "any"
+    # Whether it takes batch axes; if not, it is of one network and one K0.
     batches: bool = True
+    # Its power of 1/N, and the ``order`` of `solve` for which it is defined.
     order: int = 0
     loops: int = 1
+    # "always" in files and labelled arrays; others if they have been computed, and "one input" ones
+    # in the labelled arrays of a single input; "asked" by name alone.
     written: str = "asked"
+    # Whether the result has its standard error, in ``<name>_error``.
     error: bool = False
+    # The field of a simulation that measures it, such as "Ensemble.mean", and that for two pairs of
+    # inputs that differ, for fields of ``pair`` and ``pair_``; empty if none does.
     simulated: str = ""
     simulated_across: str = ""
+    # The field of which this one is the next order in 1/N, such as the mean shift of C*; of one of
+    # two layers, it may correct the entries of a layer with itself.
     corrects: str = ""
+    # The field whose layers it sums, which is all that it costs.
     sum_of: str = ""
+    # Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     of_kernels: bool = False
+    # Whether a solution has it if its Gram matrices are a chain: then covariances take averages of
+    # every layer with itself alone, and their terms in 1/N are as large as what fluctuates there.
+    # Symbol of the entries of a layer with itself, in LaTeX, for fields of two layers.
     diagonal: str = ""
+    # The panel of the plot of the result, and what heads its column in a table of layers; empty if
+    # it has none. The field that continues it to the output there.
     panel: str = ""
     column: str = ""
     at_output: str = ""
+    # What of the kernels says if 1/N is small where it is computed: their fluctuations, "spread",
+    # or the shifts of their means, "shift".
     doubted_by: str = ""
 
     def dims_for(self, matrix: bool) -> tuple[str, ...]:
@@ -127,6 +102,7 @@ def table(*rows: Field) -> dict[str, Field]:
 # Words of a table for parameters that go together.
 _KINDS: Mapping[str, Mapping[str, Any]] = {
     "always": {"written": "always"},
+    "labelled": {"written": "one input"},
     "with_error": {"error": True},
     "of_kernels": {"of_kernels": True},
     "several": {"inputs": "several"},
@@ -147,19 +123,11 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
 
 
 def fields_of(text: str) -> dict[str, Field]:
-    """The fields of a table, by their names.
+    """The fields of a table of rows of columns separated by bars, by their names.
 
-    Parameters
-    ----------
-    text : str
-        Rows of columns separated by bars: name, dimensions (a dash for none), symbol, long name,
-        and further parameters, such as ``column=K`` or words for several at once: always,
-        with_error, of_kernels, several, one_network, finite, two_loops, if_asked, spread, shift,
-        order_1, order_2, of_pairs, of_input, of_none, of_sources. A line that begins with a bar
-        goes on with the one before.
+    The columns are name, dimensions (a dash for none), symbol, long name and further parameters,
+    such as ``column=K`` or words of `_KINDS`. A line that begins with a bar goes on with the last.
 
-    Examples
-    --------
     >>> found = fields_of("kernels | layer | K^{(l)} | kernels | always column=K")["kernels"]
     >>> found.column, found.dims, found.written
     ('K', ('layer',), 'always')
@@ -183,18 +151,7 @@ def _field(name: str, dims: str, symbol: str, long_name: str, *more: str) -> Fie
 def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
     """The coordinate of every dimension that a field may have: indices, and what a source moves.
 
-    Parameters
-    ----------
-    depth : int
-        L.
-    inputs : int
-        P; ``pair`` counts the pairs α <= β as ``np.triu_indices(P)`` does.
-    samples : int
-        Simulated networks.
-
-    Returns
-    -------
-    dict of str to array or list
+    ``pair`` counts the pairs α <= β of P inputs as ``np.triu_indices(P)`` does.
     """
     layers, hidden = np.arange(depth + 2), np.arange(depth + 1)
     each, pairs = np.arange(inputs), np.arange(inputs * (inputs + 1) // 2)
@@ -365,19 +322,9 @@ FIELDS: Mapping[str, Field] = fields_of(
     """
 )
 
-# The fields of diffusion networks that theory and simulation have.
-DIFFUSION_FIELDS: Mapping[str, Field] = fields_of(
-    r"""
-    mean | time input | \langle x_i \rangle | means of the signals over the neurons
-        | always of_kernels
-    covariance | time input input_ | \mathrm{Cov}(x_i, x_j)
-        | covariances of the signals of a neuron about their means | always of_kernels
-    gram | time input input_ | \langle q_{ij} \rangle
-        | Gram matrix of the features, its mean over networks | always of_kernels
-    gram_variance | time input input_ | \mathrm{Var}\,q_{ij}
-        | variances of the Gram matrix over networks | order_1
-    kurtosis | time input | \kappa_i | excess kurtoses of the signals of a neuron | order_1
-    """
-)
-# All that theory and simulation are compared in.
-COMPARED: Mapping[str, Field] = ChainMap(dict(DIFFUSION_FIELDS), dict(FIELDS))
+
+@cache
+def compared() -> Mapping[str, Field]:
+    """All that theory and simulation are compared in, of every family."""
+    own = (dict(named(family.fields)) for family in registered() if family.fields)
+    return ChainMap(*own, dict(FIELDS))

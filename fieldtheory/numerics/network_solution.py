@@ -249,29 +249,30 @@ class Solution(WithTangents):
     @field
     def residual_response_shift(self) -> np.ndarray:
         """∂/∂K^(0) of the mean shift of C^(l): what the order 1/N adds to η^(l)."""
-        return self.response_shifts[0][:-1]
+        return self.response_shifts[0][0, :-1]
 
     @field
     def response_shift(self) -> np.ndarray:
         """∂/∂K^(0) of the mean shift of K^(l): what the order 1/N adds to χ^(l)."""
-        return self.response_shifts[1]
+        return self.response_shifts[1][0]
 
     @field
     def response_shift_error(self) -> np.ndarray:
         """Errors of ``response_shift`` of several inputs, zero where the mean shift is exact."""
-        return self.response_shifts[2]
+        return self.response_shifts[1][1]
 
     @field
     def output_response_shift(self) -> np.ndarray:
         """∂/∂K^(0) of the mean shift of K^(L+1): what the order 1/N adds to χ^out."""
-        return self.response_shifts[0][-1]
+        return self.response_shifts[0][0, -1]
 
     @cached_property
-    def response_shifts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂ of the mean shifts of C^(l), (L + 2, ...), and K^(l), (L + 1, ...), and its error."""
+    def response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """∂ of the mean shifts of C^(l) and of K^(l), (2, L + 2, ...) and (2, L + 1, ...)."""
         nu = input_width(self.network, self.convention)
         eta = np.concatenate([self.residual_response, self.output_response[None]]) * nu
-        return tuple(each / nu for each in self.chain.response_shifts(eta))  # type: ignore
+        residual, stream = self.chain.response_shifts(eta)
+        return residual / nu, stream / nu
 
     @field
     def four_point(self) -> np.ndarray:
@@ -311,7 +312,7 @@ class Solution(WithTangents):
     @field
     def kernel_shift_2(self) -> np.ndarray:
         """The term of ⟨K^(l)⟩ of order 1/N²."""
-        return self.chain.accumulated(self.mean_shift_2)
+        return self.chain.kernel_shift_2
 
     @field
     def variance_2(self) -> np.ndarray:

@@ -74,24 +74,29 @@ class NeuronPaths:
         """⟨K^(l)⟩ − K*^(l), by K^(l) = γ_l² K^(l-1) + C^(l), exact for the means."""
         return self.accumulated(self.mean_shifts[0])
 
+    @property
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨K^(l)⟩ of order 1/N²."""
+        return self.accumulated(self.one.mean_shift_2)
+
     def accumulated(self, residual: np.ndarray) -> np.ndarray:
         """What changes of the C^(l) add up to in the K^(l)."""
         return accumulate(layer_coefficients(self.field.network).skips, residual)
 
-    def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂ of the mean shifts of C^(l), (L + 2, ...), and of K^(l), (L + 1, ...), and its error.
+    def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂ of the mean shifts of C^(l), (2, L + 2, ...), and of K^(l), (2, L + 1, ...).
 
-        ``eta`` are the responses of the C^(l), whose size says what is small.
+        Values and errors; ``eta`` are the responses of the C^(l), whose size says what is small.
         """
         field = self.field
         if field.has_matrix:
             parts = self.shift_of_variances, eta
-            shift, error = shift_response.of_pairs(field.network, field.input_kernel, *parts)
+            found = shift_response.of_pairs(field.network, field.input_kernel, *parts)
         else:
             K0 = field.input_kernel[None]
             shift = shift_response.of_one(field.network, K0, eta[:, None])[:, 0]
-            error = np.zeros_like(shift)
-        return shift, self.accumulated(shift)[:-1], self.accumulated(error)[:-1]
+            found = shift, np.zeros_like(shift)
+        return np.stack(found), np.stack([self.accumulated(each)[:-1] for each in found])
 
     def spread(self, kernels: np.ndarray) -> np.ndarray:
         """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""

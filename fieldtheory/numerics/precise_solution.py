@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, ClassVar
@@ -11,9 +11,9 @@ import mpmath
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.storage import Variables
 from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.precision.layer_correlators import MPMATH
@@ -45,7 +45,7 @@ def _field(compute: Callable[[Any], Any]) -> cached_property[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseSolution(Result):
+class PreciseSolution(Computed):
     """The theory of one network to many digits; every field is computed when first asked for.
 
     The names, shapes and meanings of the fields are those of `Solution`; they are arrays of
@@ -71,7 +71,7 @@ class PreciseSolution(Result):
 
     settings: ClassVar = {"digits": int, "convention": str}
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: Any
     digits: int
     convention: str = "derivative"
@@ -84,7 +84,7 @@ class PreciseSolution(Result):
     @_field
     def kernels(self) -> Any:
         """K^(l), in the same shape."""
-        return self._recursion.of_layers("kernels")
+        return self._recursion.reported(self._recursion.of_layers("kernels"), "kernels")
 
     @_field
     def output_kernel(self) -> Any:
@@ -99,7 +99,8 @@ class PreciseSolution(Result):
     @_field
     def response(self) -> Any:
         """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._recursion.of_layers("response")[:-1] / self._input_width
+        response = self._recursion.reported(self._recursion.of_layers("response"), "response")
+        return response[:-1] / self._input_width
 
     @_field
     def output_response(self) -> Any:
@@ -115,7 +116,7 @@ class PreciseSolution(Result):
             matrices(zero, zero, first, second),
             matrices(zero, zero, second, first),
         )
-        own = self._recursion.of_layers("response")
+        own = self._recursion.reported(self._recursion.of_layers("response"), "response")
         return np.stack([by_one, by_other, own], axis=-1)[:-1] / self._input_width
 
     @_field
@@ -179,7 +180,13 @@ class PreciseSolution(Result):
 
     def require(self, name: str) -> None:
         """Raise ValueError unless the field exists for this number of inputs."""
-        if not self._is_defined(field := self.table[name]):
+        field = self.table[name]
+        if field.order and self.network.markov:
+            raise ValueError(
+                f"{name} with digits is of networks whose branches have one matrix, got a "
+                f"{type(self.network).__name__}; leave digits out for it"
+            )
+        if not self._is_defined(field):
             raise ValueError(
                 f"{name} with digits is of {_WORDS[field.inputs]}, got K0 of {self.inputs}; "
                 "leave digits out for it"
@@ -229,15 +236,12 @@ class PreciseSolution(Result):
     def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
         return {"input_kernel": exact_kernel(np.asarray(content["input_kernel"]).tolist())}
 
-    def _chosen(self, stored: bool) -> list[Field]:
+    def _available(self, stored: bool) -> Iterator[Field]:
         """Those that have been computed, kernels and responses."""
-        return super()._chosen(stored=True)
+        return super()._available(stored=True)
 
-    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
-        return super()._over_layers(field, values).astype(float)
-
-    def _entry(self, values: Any, pair: Any) -> str:
-        return mpmath.nstr(values[pair] if pair else values, self.digits)
+    def _entry(self, value: Any) -> str:
+        return mpmath.nstr(value, self.digits)
 
     @cached_property
     def _theory(self) -> tuple[Recursion, int]:
@@ -265,13 +269,13 @@ class PreciseSolution(Result):
 
 
 def precise_solution(
-    network: LayeredNetwork, K0: Any, digits: int, convention: str
+    network: DeepNetwork, K0: Any, digits: int, convention: str
 ) -> PreciseSolution:
     """The solution of a network to a number of digits, its arguments checked.
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     K0 : number or nested sequence of numbers, shape () or (2, 2)
         Floats count as the binary fractions that they are; text such as "0.05", fractions, SymPy's
         rational numbers and those of mpmath are exact.

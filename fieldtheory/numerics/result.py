@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,10 @@ from fieldtheory import validation
 from fieldtheory.averages import routes
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.networks.parameters import described
-from fieldtheory.numerics.fields import Field, batch_dims, coordinates, notes
-from fieldtheory.numerics.storage import Variables
+from fieldtheory.numerics.fields import Field, coordinates
 from fieldtheory.numerics.stored import Stored
-from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.numerics.symmetric_matrices import own_pairs
 from fieldtheory.plotting.curves import Curve, over_layers
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-_PAIRS = ("pair", "pair_")
 
 
 def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
@@ -42,11 +35,11 @@ def field(compute: Callable[[Any], np.ndarray]) -> cached_property[np.ndarray]:
     return cached_property(checked)
 
 
-class Result(Stored):
-    """A result whose fields stand in a table: arrays of one network (or a batch) and one K0.
+class Computed(Stored):
+    """A result with fields over the layers, of one network (or a batch) and one K0.
 
-    A class derived from it is a frozen dataclass whose first fields are ``network`` and
-    ``input_kernel``.
+    A class derived from it is a frozen dataclass that begins with ``network``, ``input_kernel``.
+    Fields of a theory are computed when first asked for, to the tolerance ``rtol``.
     """
 
     network: LayeredNetwork
@@ -57,30 +50,29 @@ class Result(Stored):
         """P; 1 where K0 was given as variances."""
         return self.input_kernel.shape[-1] if self._has_matrix else 1
 
-    def to_xarray(self) -> xr.Dataset:
-        """The fields with named dimensions and coordinates; needs xarray.
+    @cached_property
+    def averages(self) -> Counter[str]:
+        """How many averages each route has computed for the fields so far, see `explain`."""
+        return Counter()
 
-        Returns
-        -------
-        xarray.Dataset
-            ``input_kernel`` and the fields, with their names in words and in LaTeX in the
-            attributes ``long_name`` and ``symbol``, standard errors as ``<name>_error``. Fields of
-            a `Solution` that are costly for several inputs or a batch are there if they have been
-            computed. Dimensions are ``batch`` (``batch_0``, ... if several), ``layer`` and
-            ``layer_`` of length L + 2, ``hidden_layer`` of length L + 1, ``input`` and ``input_``.
-            The attributes are the parameters of the network and of the simulation.
+    def missing(self, name: str) -> str:
+        """Why the family of the network has no such field; empty if it has one."""
+        return self.network.without.get(name, "")
 
-        Examples
-        --------
-        >>> import fieldtheory as ft
-        >>> net = ft.ResidualNetwork(depth=20, branch_scale=[[0.1], [0.3]])
-        >>> labelled = ft.solve(net, 0.05).to_xarray()
-        >>> labelled.kernels.dims, labelled.branch_scale.values
-        (('batch', 'layer'), array([0.1, 0.3]))
-        >>> labelled.kernels.sel(layer=20).values.round(6), labelled.attrs["depth"]
-        (array([0.077715, 0.584483]), 20)
-        """
-        return super().to_xarray()
+    def require(self, name: str) -> None:
+        """Raise ValueError unless a field is defined for this network and K0."""
+        if why := self.missing(name):
+            raise AttributeError(f"{type(self.network).__name__} has no {name}: {why}", name=name)
+        row = self.table[name]
+        if not self.has_order(row):
+            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
+        if not row.batches and self.network.batch_shape:
+            raise ValueError(f"{name} needs one network, got scales with batch axes")
+        if not row.batches and self.input_kernel.ndim not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
+        if not row.defined(self._has_matrix):
+            number = {"one": "one input", "several": "several inputs"}[row.inputs]
+            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
 
     def plot(self) -> Any:
         """The main fields over the layers, with bars of one standard error; needs matplotlib.
@@ -95,10 +87,6 @@ class Result(Stored):
         from fieldtheory.plotting.layers import draw_layers
 
         return draw_layers(self._curves(), self.network.depth + 1)
-
-    def has_order(self, field: Field) -> bool:
-        """Whether fields of its power of 1/N are there."""
-        return True
 
     def rows(
         self, fluctuations: bool = True, of: Sequence[str] | None = None
@@ -137,18 +125,22 @@ class Result(Stored):
         if self._batch:
             raise ValueError(f"rows are of one network and one K0, got a batch {self._batch}")
         columns: dict[str, list[Any]] = {}
-        names = [name for name, field in self.table.items() if self._has_column(field)]
-        for name in of or ():
-            columns[name] = self._column(self.table[validation.quantity("of", name, names)], "")
+        if of is not None:
+            names = [
+                name
+                for name, field in self.table.items()
+                if self._is_defined(field)
+                and field.dims in ((), ("layer",), ("hidden_layer",), ("layer", "layer_"))
+                and "source" not in field.of_inputs
+            ]
+            for name in of:
+                columns[name] = self._column(self.table[validation.quantity("of", name, names)])
         for field in self.table.values() if of is None else ():
             wanted = fluctuations or field.written == "always"
-            if (
-                field.column
-                and wanted
-                and self.has_order(field)
-                and getattr(self, field.name) is not None
-            ):
-                columns[field.column] = self._column(field, "")
+            if not (field.column and wanted and self.has_order(field)):
+                continue
+            if getattr(self, field.name) is not None:
+                columns[field.column] = self._column(field)
                 if field.error:
                     columns[f"{field.column}_error"] = self._column(field, "_error")
         pairs = list(zip(*np.triu_indices(self.inputs), strict=True)) if self._has_matrix else [()]
@@ -156,182 +148,69 @@ class Result(Stored):
             {"layer": layer}
             | {key: int(i) for key, i in zip(("alpha", "beta"), pair, strict=False)}
             | {
-                key: None if v[layer] is None else self._entry(v[layer], pair)
+                key: None if v[layer] is None else self._entry(v[layer][pair] if pair else v[layer])
                 for key, v in columns.items()
             }
             for layer in range(self.network.depth + 2)
             for pair in pairs
         ]
 
-    def _entry(self, values: Any, pair: Any) -> Any:
-        return float(values[pair])
+    def _entry(self, value: Any) -> Any:
+        return float(value)
 
-    def _has_column(self, field: Field) -> bool:
-        layers = field.dims[:1] in ((), ("layer",), ("hidden_layer",)) and len(field.dims) < 3
-        return layers and self._is_defined(field) and "source" not in field.of_inputs
-
-    def _column(self, field: Field, suffix: str) -> list[Any]:
+    def _column(self, field: Field, suffix: str = "") -> list[Any]:
         """The values of a field at every layer, None where it has none."""
-        values = getattr(self, f"{field.name}{suffix}")
+        values = self._over_layers(field, suffix)
         if self._has_matrix and field.of_inputs == ("input",):
-            own = np.eye(self.inputs, dtype=bool)
-            values = np.where(own, values[..., None], np.nan)
-        if not field.dims:
-            return [*[None] * (self.network.depth + 1), values]
+            values = np.where(np.eye(self.inputs, dtype=bool), values[..., None], np.nan)
+        missing = [None] * (self.network.depth + 2 - len(values))
+        return [*values, *missing] if field.dims else [*missing, *values]
+
+    def _over_layers(self, field: Field, suffix: str = "") -> np.ndarray:
+        """The values with the layers first, then a batch and two inputs, of each pair with itself.
+
+        They go on to the output where the table says so; of the output alone there is one layer.
+        """
+        values = getattr(self, f"{field.name}{suffix}")
+        start = len(self._batch) if field.batches else 0
+        values = np.moveaxis(values, start, 0) if field.dims else np.expand_dims(values, 0)
         if len(field.dims) > 1:
-            layers = np.arange(len(values))
-            values = values[layers, layers]
-        values = self._of_one_pair(field, values)
-        missing = self.network.depth + 2 - len(values)
-        last = [None] * missing
-        if missing and field.at_output:
-            output = self.table[field.at_output]
-            last = [getattr(self, f"{output.name}{suffix}")]
-            if output.dims:
-                last = self._column(output, suffix)[-1:]
-        return [*values, *last]
-
-    @property
-    def _has_matrix(self) -> bool:
-        return np.ndim(self.input_kernel) > 1
-
-    @property
-    def _batch(self) -> tuple[int, ...]:
-        own = np.shape(self.input_kernel)
-        return np.broadcast_shapes(self.network.batch_shape, own[:-2] if self._has_matrix else own)
-
-    def _is_defined(self, field: Field) -> bool:
-        return field.defined(self._has_matrix, single=not self._batch)
-
-    def _chosen(self, stored: bool) -> list[Field]:
-        """Fields that are there or cheap; unless for files, those of a single input as well."""
-        single = not (self._batch or self._has_matrix)
-        always = ("always",) if stored or not single else ("always", "one input")
-        return [
-            field
-            for field in self.table.values()
-            if vars(self).get(field.name) is not None
-            or (
-                field.name not in vars(self) and field.written in always and self._is_defined(field)
-            )
-        ]
-
-    def _is_costly(self, field: Field) -> bool:
-        return field.name not in vars(self) and bool(field.dims or field.order)
-
-    def _coordinates(self) -> dict[str, Any]:
-        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0) or 0)
-
-    def _dims(self, field: Field) -> tuple[str, ...]:
-        batch = batch_dims(self._batch) if field.batches else ()
-        return batch + field.dims_for(self._has_matrix)
-
-    def _labels(self, used: Collection[str]) -> dict[str, Any]:
-        coords = super()._labels(used)
-        for name in self.network.layer_parameters:
-            scale = np.asarray(getattr(self.network, name, 0.0))
-            if scale.ndim > 1 and scale.shape[-1] == 1:
-                batch = np.broadcast_to(scale[..., 0], self._batch)
-                coords[name] = (batch_dims(self._batch), batch, notes(*described(name)))
-        return coords
-
-    def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | dict(zip(batch_dims(self._batch), self._batch, strict=True))
-
-    def _arguments(self, stored: bool) -> Variables:
-        """K0; an axis that broadcasts against the batch has a dimension of its own."""
-        pair = ("input", "input_") if self._has_matrix else ()
-        own = np.shape(self.input_kernel)[: np.ndim(self.input_kernel) - len(pair)]
-        start = len(self._batch) - len(own)
-        sizes = zip(batch_dims(self._batch)[start:], own, self._batch[start:], strict=True)
-        dims = tuple(dim if size == full else f"{dim}_of_K0" for dim, size, full in sizes) + pair
-        words = notes("kernel of the inputs", "K^{(0)}")
-        return {"input_kernel": (dims, self.input_kernel, words)}
-
-    @classmethod
-    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
-        kernel = validation.input_kernel_array("input_kernel", content["input_kernel"])
-        return {"input_kernel": kernel}
-
-    def _shown(self) -> dict[str, Any]:
-        return {"inputs": self.inputs, "K0": self.input_kernel}
+            values = np.moveaxis(np.diagonal(values, axis1=0, axis2=start + 1), -1, 0)
+        if self._has_matrix and "pair" in field.of_inputs:
+            values = own_pairs(values)
+        if field.at_output:
+            output = self._over_layers(self.table[field.at_output], suffix)
+            values = np.concatenate([values, output[-1:]])
+        return values
 
     def _curves(self) -> dict[str, list[list[Curve]]]:
         """For every panel the lines of its fields: pairs of inputs or members of a batch."""
         panels: dict[str, list[list[Curve]]] = {}
-        for field in self._available(self._chosen(stored=False)):
+        for field in self._available(stored=False):
             if field.panel:
                 panels.setdefault(field.panel, []).append(self._lines(field))
         return panels
 
     def _lines(self, field: Field) -> list[Curve]:
         """One line for every pair of inputs or member of a batch, up to the output."""
-        values = self._with_output(field, "")
-        errors = self._with_output(field, "_error") if field.error else [None] * len(values)
+        of_pairs = self._has_matrix and len(field.of_inputs) == 2
+        first, second = np.triu_indices(self.inputs)
+
+        def lines(suffix: str) -> np.ndarray:
+            values = self._over_layers(field, suffix)
+            values = values[..., first, second] if of_pairs else values
+            return values.reshape(len(values), -1).T.astype(float)
+
+        values = lines("")
+        errors = lines("_error") if field.error else [None] * len(values)
         labels = [f"${field.diagonal or field.symbol}$"] * len(values)
-        if self._has_matrix and field.of_inputs:
-            first, second = np.triu_indices(self.inputs)
+        if of_pairs:
             kinds = np.where(first == second, ", one input", ", two inputs")
             labels = [labels[0] + kind for kind in np.resize(kinds, len(values))]
-        lines = zip(labels, values, errors, strict=True)
-        return [over_layers(field.panel, *line) for line in lines]
+        return [over_layers(field.panel, *of) for of in zip(labels, values, errors, strict=True)]
 
-    def _with_output(self, field: Field, suffix: str) -> np.ndarray:
-        """The values as lines (lines, layers), continued to the output where the table says so."""
-        lines = self._over_layers(field, getattr(self, f"{field.name}{suffix}"))
-        if not field.at_output:
-            return lines
-        output = self.table[field.at_output]
-        output_values = getattr(self, f"{output.name}{suffix}")
-        if not output.dims:
-            output_values = np.expand_dims(output_values, len(self._batch) if output.batches else 0)
-        return np.concatenate([lines, self._over_layers(output, output_values)[:, -1:]], axis=1)
+    def _coordinates(self) -> dict[str, Any]:
+        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0) or 0)
 
-    def _of_one_pair(self, field: Field, values: np.ndarray) -> np.ndarray:
-        """Values of pairs of inputs with themselves, as matrices (..., P, P)."""
-        if not self._has_matrix or field.of_inputs != _PAIRS:
-            return values
-        return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
-
-    def _over_layers(self, field: Field, values: np.ndarray) -> np.ndarray:
-        """The values as lines, (lines, layers)."""
-        start = len(self._batch) if field.batches else 0
-        values = np.moveaxis(values, start, 0)
-        if len(field.dims) > 1:
-            values = np.moveaxis(np.diagonal(values, axis1=0, axis2=start + 1), -1, 0)
-        values = self._of_one_pair(field, values)
-        if self._has_matrix and field.of_inputs[:2] in (("input", "input_"), _PAIRS):
-            first, second = np.triu_indices(self.inputs)
-            values = values[(slice(None),) * (1 + start) + (first, second)]
-        return values.reshape(len(values), -1).T
-
-
-class Computed(Result):
-    """A result whose fields are computed when first asked for, to the tolerance ``rtol``."""
-
-    @cached_property
-    def averages(self) -> Counter[str]:
-        """How many averages each route has computed for the fields so far, see `explain`."""
-        return Counter()
-
-    def missing(self, name: str) -> str:
-        """Why the family of the network has no such field; empty if it has one."""
-        return self.network.without.get(name, "")
-
-    def require(self, name: str, what: str = "") -> None:
-        """Raise ValueError unless a field is defined for this network and K0.
-
-        ``what`` is what the message speaks of, if not of the field.
-        """
-        if why := self.missing(name):
-            raise AttributeError(f"{type(self.network).__name__} has no {name}: {why}", name=name)
-        row, name = self.table[name], what or name
-        if not self.has_order(row):
-            raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
-        if not row.batches and self.network.batch_shape:
-            raise ValueError(f"{name} needs one network, got scales with batch axes")
-        if not row.batches and self.input_kernel.ndim not in (0, 2):
-            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
-        if not row.defined(self._has_matrix):
-            number = {"one": "one input", "several": "several inputs"}[row.inputs]
-            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
+    def _shown(self) -> dict[str, Any]:
+        return {"inputs": self.inputs, "K0": self.input_kernel}

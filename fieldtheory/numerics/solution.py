@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import SeparateTheory, by_network_type, residual_only
+from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,
     DeepNetwork,
-    checked_network,
     deep_network,
 )
 from fieldtheory.networks.parameters import named_arguments
@@ -147,7 +146,6 @@ def solve(
         for name, value, default in (("order", order, 1), ("rtol", rtol, DEFAULT_TOLERANCE)):
             if value != default:
                 raise ValueError(f"{name} must be left out with digits, got {value!r}")
-        checked = checked_network(checked, "digits")
         if proven:
             # It needs python-flint.
             from fieldtheory.precision.enclosed_solution import enclosed_solution
@@ -162,6 +160,4 @@ def solve(
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     if not validation.is_order(order):
         raise ValueError(f"order must be 1 or 2, the highest power of 1/N, got {order!r}")
-    if order == 2 and checked.markov:
-        raise residual_only("order=2", checked)
     return Solution(checked, kernel, convention, rtol, int(order), progress)

@@ -16,10 +16,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import Field, fields, is_dataclass
-from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import sympy as sp
@@ -28,13 +27,8 @@ from fieldtheory import validation
 from fieldtheory.exact_numbers import ExactFloat
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.diffusion import INFINITE
 from fieldtheory.networks.family import FAMILIES, NetworkFamily, of_package
-from fieldtheory.networks.parameter_law import ParameterLaw
 from fieldtheory.networks.schedules import layer_values
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 FORMAT = 2
 _OLD_FAMILY = "ResidualNetwork"
@@ -50,15 +44,7 @@ Variables = dict[str, tuple[tuple[str, ...], Any, dict[str, Any]]]
 
 
 class Labelled(NamedTuple):
-    """A result as named arrays.
-
-    Parameters
-    ----------
-    variables : Variables
-    coordinates : dict
-        As xarray takes them; not written to .npz files.
-    attributes : dict of str to number or str
-    """
+    """A result as named arrays; coordinates as xarray takes them, which .npz files do not hold."""
 
     variables: Variables
     coordinates: dict[str, Any]
@@ -68,27 +54,11 @@ class Labelled(NamedTuple):
 def attributes(
     network: NetworkFamily, settings: Mapping[str, Any] | None = None, arrays: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The family of a network and its given parameters as numbers and text, if need be as JSON.
+    """The family of a network, its given parameters and settings of a result, as numbers and text.
 
-    Scales that are functions of (l, L) are written as their values. The module of a family of one's
-    own is written too.
+    Scales that are functions of (l, L) are written as their values. A ValueError says which
+    parameter cannot be read again, or has a name that files or ``arrays`` of the result use.
 
-    Parameters
-    ----------
-    network : NetworkFamily
-    settings : mapping, optional
-        Numbers and text of a result, added to those of its network.
-    arrays : iterable of str
-        Names of the arrays of a result.
-
-    Raises
-    ------
-    ValueError
-        If a parameter has one of these names or cannot be written, or if the network that is read
-        again is another one.
-
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> written = attributes(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]))
     >>> written["family"], written["activation"], written["branch_scale"]
@@ -124,14 +94,9 @@ def _written(network: NetworkFamily) -> dict[str, Any]:
             written[field.name] = text = activation_text(value)
             if text != value.name:
                 written[f"{field.name}_name"] = value.name
-        elif isinstance(value, ParameterLaw) and _holds(field, "ParameterLaw"):
-            arrays = {name: array.tolist() for name, array in value.arrays.items()}
-            written[field.name] = json.dumps(arrays)
         elif callable(value) and field.name in getattr(family, "layer_parameters", ()):
             values = layer_values(field.name, value, written["depth"])
             written[field.name] = json.dumps(values.tolist())
-        elif value is None and field.name == "depth":
-            written[field.name] = INFINITE
         elif value is not None or field.default is not None:
             written[field.name] = _text(field.name, value)
     return written
@@ -147,13 +112,12 @@ def _text(name: str, value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) in (int, float) or (type(value) is str and not _is_json(value)):
         return value
-    # JSON takes an enum of text or integers for these, and exact numbers for floats.
-    plain = _plain_object(value) if isinstance(value, Enum) else _fractions(value)
     try:
-        return json.dumps(plain, default=_plain_object)
+        # JSON takes exact numbers for floats.
+        return json.dumps(_fractions(value), default=_plain_object)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} cannot be written to a file: it must be made of numbers, text, tuples, enums, "
+            f"{name} cannot be written to a file: it must be made of numbers, text, tuples, "
             f"activations and frozen dataclasses, got {validation.excerpt(value)} ({error})"
         ) from None
 
@@ -172,8 +136,8 @@ def _plain_object(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     kind: Any = sp.Rational if isinstance(value, sp.Rational) else type(value)
-    if isinstance(value, _EXACT | Enum):
-        parts = {"value": value.value if isinstance(value, Enum) else str(value)}
+    if isinstance(value, _EXACT):
+        parts = {"value": str(value)}
     elif is_dataclass(kind):
         parts = {part.name: getattr(value, part.name) for part in fields(kind) if part.init}
     else:
@@ -193,7 +157,7 @@ def _object(parts: dict[str, Any]) -> Any:
     kind: Any = sys.modules.get(module)
     for part in path.split("."):
         kind = getattr(kind, part, None)
-    if isinstance(kind, type) and issubclass(kind, _EXACT | Enum):
+    if isinstance(kind, type) and issubclass(kind, _EXACT):
         return kind(values["value"])
     if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
         raise ValueError(f"{path} of the module {module} must be imported to load it")
@@ -209,13 +173,7 @@ def _is_json(text: str) -> bool:
 
 
 def network_from_attributes(written: Mapping[str, Any]) -> Any:
-    """The network of `attributes`.
-
-    Raises
-    ------
-    KeyError, ValueError, TypeError
-        If the family is unknown, or a parameter is missing or not allowed.
-    """
+    """The network of `attributes`; KeyError, ValueError or TypeError if it cannot be made."""
     family, parameters = _family(written), {}
     for field in fields(family):
         if field.name not in written:
@@ -223,8 +181,6 @@ def network_from_attributes(written: Mapping[str, Any]) -> Any:
         value = _plain(written[field.name])
         if isinstance(value, str) and _holds(field, "Activation"):
             value = activation_from_text(value, _plain(written.get(f"{field.name}_name", "")))
-        elif isinstance(value, str) and _holds(field, "ParameterLaw"):
-            value = ParameterLaw(**json.loads(value))
         elif isinstance(value, str) and _is_json(value):
             value = validation.as_tuples(json.loads(value, object_hook=_object))
         parameters[field.name] = value
@@ -256,47 +212,23 @@ def import_xarray() -> Any:
     return xarray
 
 
-def dataset(labelled: Labelled) -> xr.Dataset:
-    """Named arrays as an `xarray.Dataset`."""
-    return import_xarray().Dataset(*labelled)
-
-
 def write(path: str | Path, kind: str, labelled: Labelled) -> None:
-    """Write a result to a file, as a whole or not at all.
-
-    Parameters
-    ----------
-    path : str or Path
-        Ends in .npz, or in .nc for netCDF, which needs xarray.
-    kind : str
-        The class of the result.
-    labelled : Labelled
-
-    Raises
-    ------
-    ValueError
-        If ``path`` ends otherwise or lies in no folder.
-    """
+    """Write a result of the class ``kind`` to a file, as a whole or not at all."""
     path = _known_path(path)
     heads = {"kind": kind, "format": FORMAT} | {
         name: str(value) if isinstance(value, int) and abs(value) > _LARGEST_INTEGER else value
         for name, value in labelled.attributes.items()
     }
     if path.suffix == ".nc":
-        content = dataset(labelled._replace(attributes=heads)).to_netcdf(engine="scipy")
+        dataset = import_xarray().Dataset(labelled.variables, labelled.coordinates, heads)
+        content = dataset.to_netcdf(engine="scipy")
         write_whole(path, lambda file: file.write(content))
     else:
         write_npz(path, {name: array for name, (_, array, _) in labelled.variables.items()} | heads)
 
 
 def kind_of(path: str | Path) -> str:
-    """The class of the result in a file; empty for a grid of a sweep, which is labelled alone.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file or it cannot be read.
-    """
+    """The class of the result in a file; empty for a grid of a sweep, which is labelled alone."""
     with _unreadable(path := _known_path(path), "save of a result"):
         content = _content(path)
         is_grid = path.suffix == ".nc" and "kind" not in content and "input_kernel" not in content
@@ -304,21 +236,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def read(path: str | Path, kind: str, build: Callable[[dict[str, Any]], _Result]) -> _Result:
-    """The result in a file of `write`.
-
-    Parameters
-    ----------
-    path : str or Path
-    kind : str
-        The class of the result that is expected.
-    build : callable
-        Makes the result from all arrays, numbers and text of the file by their names.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, of another kind or a newer format, or damaged.
-    """
+    """The result of the class ``kind`` in a file, made of its arrays, numbers and text."""
     with _unreadable(path := _known_path(path), f"{kind}.save"):
         content = _content(path)
         if (stored_kind := _kind(content)) != kind:
@@ -365,13 +283,7 @@ def read_npz(path: Path) -> dict[str, Any]:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file under another name next to ``path``, then rename it: never half a file.
-
-    Raises
-    ------
-    ValueError
-        If the folder of ``path`` does not exist.
-    """
+    """Write a file under another name next to ``path``, then rename it: never half a file."""
     if not path.parent.is_dir():
         raise ValueError(f"path must lie in a folder that exists, got {str(path)!r}")
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")

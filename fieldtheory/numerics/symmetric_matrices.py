@@ -26,6 +26,11 @@ def unpacked(pairs: np.ndarray, matrix: bool) -> np.ndarray:
     return pairs[..., positions(pairs.shape[-1])] if matrix else pairs[..., 0]
 
 
+def own_pairs(values: np.ndarray) -> np.ndarray:
+    """Entries of pairs α <= β with themselves, (..., p, p) -> symmetric matrices (..., P, P)."""
+    return unpacked(np.diagonal(values, axis1=-2, axis2=-1), True)
+
+
 @lru_cache(maxsize=8)
 def _upper(size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(size)

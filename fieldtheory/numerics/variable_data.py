@@ -27,7 +27,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import input_kernel, input_rows
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
@@ -63,7 +63,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class DataVariability(Result):
+class DataVariability(Computed):
     """Variances of kernels over data and over networks, the result of `data_variability`.
 
     ``input_kernel`` is the mean K̄ of K0. With p = 1 for one input, p = 3 for two:

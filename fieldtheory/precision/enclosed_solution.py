@@ -13,7 +13,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.precision.ball_arithmetic import ball_arithmetic
 from fieldtheory.precision.balls import arb, attempts, ctx
 from fieldtheory.precision.certificates import of_solution, write
@@ -38,7 +38,7 @@ class EnclosedSolution:
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
         Without batch axes.
     input_kernel : sympy.Rational, or a matrix of two inputs
     digits : int
@@ -51,7 +51,7 @@ class EnclosedSolution:
     [0.2224283563098147005961535323412 +/- 5.18e-33]
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: Any
     digits: int
 
@@ -63,7 +63,9 @@ class EnclosedSolution:
     @cached_property
     def kernels(self) -> np.ndarray:
         """K^(l), (L + 2,) or (L + 2, 2, 2)."""
-        return self._field("kernels")
+        return self._enclosed(
+            lambda theory: theory.reported(theory.of_layers("kernels"), "kernels")
+        )
 
     @cached_property
     def residual_response(self) -> np.ndarray:
@@ -73,7 +75,9 @@ class EnclosedSolution:
     @cached_property
     def response(self) -> np.ndarray:
         """χ^(l), (L + 1,) or (L + 1, 2, 2)."""
-        return self._responses[:-1]
+        return self._enclosed(
+            lambda theory: theory.reported(theory.of_layers("response"), "response")
+        )[:-1]
 
     @property
     def output_kernel(self) -> Any:
@@ -137,6 +141,11 @@ class EnclosedSolution:
     def _matrix(self, name: str, of_theory: Callable[[Recursion], Any]) -> np.ndarray:
         if isinstance(self.input_kernel, sp.MatrixBase):
             raise ValueError(f"{name} is proven for one input, got K0 of two")
+        if self.network.markov:
+            raise ValueError(
+                f"{name} is proven for networks whose branches have one matrix, got a "
+                f"{type(self.network).__name__}"
+            )
         return self._enclosed(of_theory, True)
 
     def _field(self, name: str) -> np.ndarray:
@@ -190,7 +199,7 @@ def _is_narrow(values: np.ndarray, digits: int, of_largest: bool) -> bool:
 
 
 def enclosed_solution(
-    network: LayeredNetwork, K0: Any, digits: int, convention: str
+    network: DeepNetwork, K0: Any, digits: int, convention: str
 ) -> EnclosedSolution:
     """Result of `solve` with ``proven=True``; K0 as in `exact_kernel`."""
     digits = validation.integer("digits", digits, 1)

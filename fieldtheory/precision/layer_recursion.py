@@ -10,20 +10,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.exact_numbers import exact, number
-from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.family import Coefficients, DeepNetwork, LayeredNetwork
+from fieldtheory.networks.gram import GramEntry
+from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.precision.arithmetic import Arithmetic, Correlators
 from fieldtheory.theory.elementary_averages import (
     K_XX,
     K_XY,
     K_YY,
     LayerAverages,
+    layer_averages,
     network_averages,
 )
 
@@ -32,7 +35,7 @@ Pair = tuple[int, int]
 Lists = dict[Pair, list[Any]]
 
 
-def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
+def exact_coefficients(network: DeepNetwork) -> list[Coefficients]:
     """a_l, c_l and γ_l for l = 0, ..., L + 1 without rounding, zero for the input.
 
     A float counts as the binary fraction that it is; so do scales of a schedule by name.
@@ -43,16 +46,21 @@ def exact_coefficients(network: LayeredNetwork) -> list[Coefficients]:
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)
     """
-    parameters = exact_parameters(network).items()
-    of_layers = [
-        {name: x[index] if isinstance(x, list) else x for name, x in parameters}
-        for index in range(network.depth)
-    ]
+    of_layers = parameters_of_layers(network)
     layers = (0, 0, 0), *map(network.layer, of_layers), network.readout(of_layers[-1])
     return [Coefficients(*map(sp.sympify, each)) for each in layers]
 
 
-def exact_parameters(network: LayeredNetwork) -> dict[str, Any]:
+def parameters_of_layers(network: DeepNetwork) -> list[dict[str, Any]]:
+    """`exact_parameters` of the layers 1, ..., L."""
+    parameters = exact_parameters(network).items()
+    return [
+        {name: x[index] if isinstance(x, list) else x for name, x in parameters}
+        for index in range(network.depth)
+    ]
+
+
+def exact_parameters(network: DeepNetwork) -> dict[str, Any]:
     """Parameters as rational numbers, lists of those with one value for every layer."""
     own = {name: _exact_scales(network, name) for name in network.layer_parameters}
     return {
@@ -65,7 +73,7 @@ def _rational(value: Any) -> sp.Rational:
     return sp.Rational(exact(number(value)))
 
 
-def _exact_scales(network: LayeredNetwork, name: str) -> Any:
+def _exact_scales(network: DeepNetwork, name: str) -> Any:
     """A parameter of every layer as it was given, irrational numbers as floats."""
     scale, rounded = getattr(network, name, None), network.parameters[name]
     if callable(scale):
@@ -75,6 +83,35 @@ def _exact_scales(network: LayeredNetwork, name: str) -> Any:
     if scale is None or isinstance(scale, str):
         return rounded
     return np.broadcast_to(np.array(scale, dtype=object), network.depth)
+
+
+class Layer(NamedTuple):
+    """⟨φ²⟩ and ⟨φφ⟩ by the kernels before a layer, and s, which the skip connection carries."""
+
+    moment: sp.Expr
+    covariance: sp.Expr
+    carried: sp.Expr
+    carried_pair: sp.Expr
+
+
+def layers_of_blocks(network: Any) -> list[Layer]:
+    """Those of blocks, whose units see functions Q_k of the kernel, and of the readout."""
+    found = []
+    pair, own = GramEntry(K_XY, K_XX, K_YY), GramEntry(K_XX, K_XX, K_XX)
+    of_layers = parameters_of_layers(network)
+    for parameters in of_layers:
+        moment = covariance = sp.S.One
+        reads = (network.read(at, parameters) for at in (pair, own))
+        signals = zip(*(network.signals(read, parameters) for read in reads), strict=True)
+        for factor, (joint, variance) in zip(network.factors, signals, strict=True):
+            averages = layer_averages(ResidualNetwork.features, factor, ())
+            seen = {K_XX: variance, K_YY: variance.xreplace({K_XX: K_YY}), K_XY: joint}
+            moment *= averages.moment.xreplace(seen)
+            covariance *= averages.covariance.xreplace(seen)
+        stream = network.stream(own, parameters), network.stream(pair, parameters)
+        found.append(Layer(moment, covariance, *map(sp.sympify, stream)))
+    read = network.read(own, of_layers[-1]), network.read(pair, of_layers[-1])
+    return [*found, Layer(*map(sp.sympify, read), *found[-1][2:])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +138,7 @@ class Recursion:
     ([1.0, 1.5, 2.25, 1.125], [0.5, 0.8, 1.25, 0.675])
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: Any
     arithmetic: Arithmetic
 
@@ -131,11 +168,13 @@ class Recursion:
 
     @cached_property
     def growth(self) -> Lists:
-        """γ_l² + a_l M'(K^(l-1)), by which responses grow in layer l; 0 for the input."""
-        return {
-            pair: [c.skip**2 + gain for c, gain in zip(self.coefficients, gains, strict=True)]
-            for pair, gains in self.gains.items()
-        }
+        """γ_l² ∂s/∂K + a_l M'(K^(l-1)), by which responses grow in layer l; 0 for the input."""
+        growth = {}
+        for (i, j), gains in self.gains.items():
+            carried = self._carried((i, j), K_XX if i == j else K_XY)
+            layers = zip(self.coefficients[1:], carried, gains[1:], strict=False)
+            growth[i, j] = [gains[0], *(c.skip**2 * s + gain for c, s, gain in layers)]
+        return growth
 
     @cached_property
     def response(self) -> Lists:
@@ -159,9 +198,13 @@ class Recursion:
         responses, growth = [], self.growth[0, 1]
         for i, variable in enumerate((K_XX, K_YY)):
             chi, sources = [self.arithmetic.number(sp.S.Zero)], self._gains((0, 1), variable)
+            carried = self._carried((0, 1), variable)
             for l in range(1, len(growth)):
-                chi.append(growth[l] * chi[-1] + sources[l] * self.response[i, i][l - 1])
-            responses.append(chi)
+                source = sources[l] + self.coefficients[l].skip ** 2 * carried[l - 1]
+                chi.append(growth[l] * chi[-1] + source * self.response[i, i][l - 1])
+            slopes = self._carried((0, 1), K_XY), carried, chi, self.response[i, i]
+            behind = [s * x + moved * y for s, moved, x, y in zip(*slopes, strict=False)]
+            responses.append([*behind, chi[-1]])
         return responses[0], responses[1]
 
     @cached_property
@@ -257,11 +300,11 @@ class Recursion:
         Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
                           + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
         """
-        curvature = self._function((0, 0), K_XX, 2)
+        curvatures = self._at_kernels((0, 0), 0, K_XX, K_XX)
         weights = [coefficients.weight for coefficients in self.coefficients]
         slopes, sources = self.correlators.slopes, [0 * self._one]
-        for l, K in enumerate(self.kernels[0, 0][:-1]):
-            source = curvature(K) * self.kernel_variance[l] / 2
+        for l, curvature in enumerate(curvatures):
+            source = curvature * self.kernel_variance[l] / 2
             for k in range(1, l + 1):
                 source += weights[k] * slopes[k - 1][l] * self.kernel_derivatives[l][k]
             sources.append(weights[l + 1] * source)
@@ -290,6 +333,7 @@ class Recursion:
     @property
     def averages(self) -> LayerAverages:
         """The averages of a layer, symbolic."""
+        assert isinstance(self.network, LayeredNetwork)
         return network_averages(self.network)
 
     @property
@@ -309,28 +353,68 @@ class Recursion:
             if i != j and self.are_identical:
                 kernels[i, j] = kernels[i, i]
                 continue
-            moment = self._function((i, j))
             C, K = [self.arithmetic.number(K0)], [self.arithmetic.number(K0)]
             for l, c in enumerate(self.coefficients[1:]):
                 own = [kernels[n, n][1][l] for n in (i, j) if i != j]
-                C.append(c.weight * moment(*own, K[l]) + c.bias)
-                K.append(c.skip**2 * K[l] + C[-1])
+                average, carried = self._functions((i, j))[l]
+                C.append(c.weight * average(*own, K[l]) + c.bias)
+                K.append(c.skip**2 * carried(*own, K[l]) + C[-1])
             kernels[i, j] = C, K
         return kernels
 
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """What the layers l = 1, ..., L + 1 average, and what they carry on."""
+        if isinstance(self.network, LayeredNetwork):
+            averages = network_averages(self.network)
+            alike = Layer(averages.moment, averages.covariance, K_XX, K_XY)
+            return [alike] * (self.network.depth + 1)
+        return layers_of_blocks(self.network)
+
+    def reported(self, values: np.ndarray, name: str) -> np.ndarray:
+        """``kernels`` or ``response`` of all layers behind the norm of the stream."""
+        if self.layers[0].carried == K_XX:
+            return values
+        found = {}
+        for i, j in self.inputs:
+            carried = self._carried((i, j), *[K_XX if i == j else K_XY][: name == "response"])
+            last = getattr(self, name)[i, j]
+            if name == "response":
+                carried = [s * chi for s, chi in zip(carried, last, strict=False)]
+            found[i, j] = [*carried[: len(last) - 1], last[-1]]
+        if len(found) == 1:
+            return np.array(found[0, 0], dtype=object)
+        return matrices(found[0, 0], found[1, 1], found[0, 1], found[0, 1])
+
+    def _functions(self, pair: Pair, *derivative: sp.Symbol) -> list[tuple[Any, Any]]:
+        """⟨φ_α φ_β⟩ and s, or their derivatives, by the kernels before each layer."""
+        own = pair[0] == pair[1]
+        arguments = [K_XX] if own else [K_XX, K_YY, K_XY]
+        found: dict[Layer, tuple[Any, Any]] = {}
+        for layer in set(self.layers):
+            average = layer.moment if own else layer.covariance
+            carried = layer.carried if own else layer.carried_pair
+            found[layer] = tuple(  # type: ignore[assignment]
+                self.arithmetic.compiled(arguments, each.diff(*derivative) if derivative else each)
+                for each in (average, carried)
+            )
+        return [found[layer] for layer in self.layers]
+
+    def _at_kernels(self, pair: Pair, which: int, *derivative: sp.Symbol) -> list[Any]:
+        own = [self.kernels[n, n] for n in pair if pair[0] != pair[1]]
+        functions = self._functions(pair, *derivative)
+        layers = zip(functions, *own, self.kernels[pair], strict=False)
+        return [each[which](*K) for each, *K in layers]
+
     def _gains(self, pair: Pair, variable: sp.Symbol) -> list[Any]:
         """a_l times the derivative of ⟨φ_α φ_β⟩ by one of the variances or the covariance."""
-        slope, kernels = self._function(pair, variable, 1), self.kernels
-        own = [kernels[n, n] for n in pair if pair[0] != pair[1]]
-        layers = zip(self.coefficients[1:], *own, kernels[pair], strict=False)
-        return [0, *(c.weight * slope(*K) for c, *K in layers)]
+        slopes = self._at_kernels(pair, 0, variable)
+        layers = zip(self.coefficients[1:], slopes, strict=True)
+        return [0, *(c.weight * slope for c, slope in layers)]
 
-    def _function(self, pair: Pair, *derivative: Any) -> Any:
-        """⟨φ_α φ_β⟩, or its derivative, as a function of the kernels of a layer."""
-        arguments, average = [K_XX, K_YY, K_XY], self.averages.covariance
-        if pair[0] == pair[1]:
-            arguments, average = [K_XX], self.averages.moment
-        return self.arithmetic.compiled(arguments, average.diff(derivative or (K_XX, 0)))
+    def _carried(self, pair: Pair, *derivative: sp.Symbol) -> list[Any]:
+        """s(K^(l)), or its derivative, of the layers 0, ..., L."""
+        return self._at_kernels(pair, 1, *derivative)
 
     @property
     def _one(self) -> Any:

@@ -28,34 +28,13 @@ LIMITS = {"msub": "munder", "msubsup": "munderover"}
 def page(template: str, path: Path | None = None, /, **context: Any) -> str:
     """A page from one of the templates beside this module, also written to a file if it has a path.
 
-    It needs no other file and no network.
+    It needs no other file and no network. The context has ``title``, ``subtitle`` and ``footer``,
+    the few results to see first as ``highlights`` (label, value), the ``titles`` of the sections,
+    and what the template takes itself.
 
-    Parameters
-    ----------
-    template : str
-        Name of the template.
-    path : Path, optional
-        The file; its folder must exist.
-    **context
-        ``title``, ``subtitle`` and ``footer``, texts at the top and the bottom; ``highlights``, the
-        few results to see first, as (label, value); ``titles`` of the sections; and what the
-        template takes itself.
-
-    Raises
-    ------
-    ImportError
-        jinja2 or latex2mathml is not installed.
-    ValueError
-        The folder of ``path`` does not exist.
-
-    Notes
-    -----
-    A formula that cannot be turned into MathML is shown as its LaTeX source, with the reason.
     Tall brackets need a mathematical font: macOS and Windows have one (STIX Two Math, Cambria
     Math), Linux with DejaVu Math TeX Gyre or Latin Modern Math installed.
 
-    Examples
-    --------
     >>> "<h1>A network</h1>" in page("report.html.j2", title="A network")
     True
     """
@@ -95,27 +74,8 @@ def templates() -> Any:
 
 
 def mathml(latex: str, display: str = "block") -> str:
-    """A LaTeX formula as a MathML element, by latex2mathml with its known faults mended.
+    """A LaTeX formula as a MathML element, safe to embed; ValueError if it cannot be read.
 
-    Parameters
-    ----------
-    latex : str
-        LaTeX in math mode, without ``$``.
-    display : {"block", "inline"}
-        Set on a line of its own or within text.
-
-    Returns
-    -------
-    str
-        ``<math>...</math>``, escaped and safe to embed.
-
-    Raises
-    ------
-    ValueError
-        latex2mathml cannot read the formula or does not know one of its commands.
-
-    Examples
-    --------
     >>> mathml("K^{2}", display="inline")
     '<math display="inline"><mrow><msup><mi>K</mi><mrow><mn>2</mn></mrow></msup></mrow></math>'
     """

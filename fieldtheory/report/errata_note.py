@@ -15,22 +15,19 @@ _HEADS = {
 # Signs of the verdicts' text in LaTeX; those of one line are in mathematics.
 _SIGNS = dict(
     zip(
-        "σρνφψχηγλμκδεθζπωΔΣΨΘ∂√∞⟨⟩→↦×·≈≠∈∝−‖′",
+        (
+            "σ ρ ν φ ψ χ η γ λ μ κ δ ε θ ζ π ω Δ Σ Ψ Θ ∂ √ ∞ ⟨ ⟩ → ↦ × · ≈ ≠ ∈ ∝ − ‖ ′ ≫ ∥ ∦ "
+            "α β C̃ h̃ x̃ ϑ ⊥"
+        ).split(),
         (
             r"\sigma \rho \nu \phi \psi \chi \eta \gamma \lambda \mu \kappa \delta \varepsilon "
             r"\theta \zeta \pi \omega \Delta \Sigma \Psi \Theta \partial \surd \infty \langle "
-            r"\rangle \to \mapsto \times \cdot \approx \neq \in \propto - \| '"
+            r"\rangle \to \mapsto \times \cdot \approx \neq \in \propto - \| ' \gg \parallel "
+            r"\nparallel \alpha \beta \tilde{C} \tilde{h} \tilde{x} \vartheta \perp"
         ).split(),
         strict=True,
     )
-) | {"≫": r"\gg", "∥": r"\parallel", "∦": r"\nparallel", "α": r"\alpha", "β": r"\beta"}
-_SIGNS |= {
-    "C̃": r"\tilde{C}",
-    "h̃": r"\tilde{h}",
-    "x̃": r"\tilde{x}",
-    "ϑ": r"\vartheta",
-    "⊥": r"\perp",
-}
+)
 _TEXT = {"%": r"\%", "&": r"\&", "#": r"\#", "–": "--", "{": r"\{", "}": r"\}", "^": r"\^{}"}
 _TEXT |= {"<": "$<$", ">": "$>$", "|": "$|$", "_": r"\_", "\\": r"$\backslash$", "~": r"\~{}"}
 _POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True))

@@ -21,33 +21,11 @@ from fieldtheory.scaling import few_pairs, mean_scaling
 class Findings:
     """Results of a run.
 
-    Attributes
-    ----------
-    network : ResidualNetwork
-    data : Dataset
-    words : str
-        What the samples are and how they were scaled.
-    solution : Solution
-        Of all samples.
-    typical : int
-        The sample whose variance is the median; fluctuations are its.
-    single : Solution
-        Of this sample.
-    scaling : ndarray, shape (P, P), or str
-        ρ* of every entry of the kernel, or why there is none.
-    response : tuple of ndarray, shapes (R,), (R, 2)
-        Scalings ρ, and the responses at them of a variance and of the covariance of the samples
-        whose correlation is the median.
-    harmonics : Spectrum or str
-        Of inputs on the sphere of the samples, or why it is not known.
-    ensemble : Ensemble
-        Networks of the width of the network.
-    comparison : Comparison or str
-        Theory and networks of this width and twice as wide, or why they are not compared.
-    warnings : tuple of str
-        Where the theory is at its limits.
-    folder : Path
-        The results.
+    ``words`` say what the samples are and how they were scaled. ``single`` is the solution of the
+    ``typical`` sample, whose variance is the median; fluctuations are its. ``scaling`` is ρ* of
+    every entry of the kernel (P, P). ``response`` has scalings ρ (R,) and the responses at them of
+    a variance and of the covariance of the samples whose correlation is the median (R, 2). What
+    cannot be had is a text that says why.
     """
 
     network: ResidualNetwork

@@ -24,27 +24,8 @@ def dataset(
     count: int | None = None,
     **columns: Any,
 ) -> Dataset:
-    """The samples asked for as they are; of the digits 20 if ``count`` is left out.
+    """The samples asked for: of a file, see `load_file`, or of the digits 20 without a ``count``.
 
-    Parameters
-    ----------
-    data : str or Path, optional
-        An .npz or .csv file, see `fieldtheory.data.load_file`; digits 0 and 3 of scikit-learn's set
-        if left out.
-    classes : sequence, optional
-        Classes of samples to keep.
-    count : int, optional
-        Number of samples; all of a file if left out.
-    **columns
-        Of a file: ``label``, ``drop`` and ``standardise``, see `fieldtheory.data.load_file`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not allowed or the file cannot be read.
-
-    Examples
-    --------
     >>> dataset(count=4).samples.shape
     (4, 64)
     """
@@ -57,8 +38,6 @@ def dataset(
 def equal_share(classes: Sequence[Any] | None) -> int:
     """The largest number of samples up to 20 that all classes have an equal share in.
 
-    Examples
-    --------
     >>> equal_share((0, 3, 7)), equal_share(None)
     (18, 20)
     """

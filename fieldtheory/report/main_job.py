@@ -51,11 +51,6 @@ FILES = (
     *("solution.npz", "comparison.npz", "optimal_scaling.csv"),
     *(f"{name}.{kind}" for name in pictures.FIGURES for kind in ("png", "pdf", "csv")),
 )
-# What earlier releases wrote, which may be replaced as well.
-_EARLIER = (
-    *("propagators.npz", "checks.csv", "claims.csv"),
-    *(f"{n}.{kind}" for n in ("fig2", "fig3", "fig4", "pairs") for kind in ("png", "pdf", "csv")),
-)
 SCALING_COLUMNS = ("pair_class", "count", "mean", "median", "min", "max", "spread")
 STEPS = 6
 # Formulas on the page, and those next to numbers of pairs of samples.
@@ -79,39 +74,16 @@ def run(
 ) -> Findings:
     """The main job: from samples and a network to numbers, figures, formulas and one page.
 
-    Parameters
-    ----------
-    network : ResidualNetwork
-    K0 : ndarray, shape (P, P)
-        Kernel of the samples, see `fieldtheory.input_kernel`.
-    data : Dataset
-        The samples, for their classes and their dimension.
-    words : str
-        What they are and how they were scaled.
-    typed : str
-        Options that name the samples, for the commands that the page proposes.
-    output : str or Path
-        Folder for the results. It must not exist yet, be empty, or be the result of another run.
-    samples : int
-        Number of networks of each width that are simulated.
-    progress : callable, optional
-        Called with the number of the step, 1 to ``STEPS``, and its description.
-
-    Returns
-    -------
-    Findings
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not allowed; nothing has been written then.
-    ImportError
-        If a package of the extra ``figures`` is missing.
+    ``words`` say what the samples of the kernel K0 (P, P) are and how they were scaled, ``typed``
+    are the options that name them, for the commands that the page proposes. The folder ``output``
+    must not exist yet, be empty, or be the result of another run. ``samples`` networks of each
+    width are simulated. ``progress`` is called with the number of the step, 1 to ``STEPS``, and its
+    description. Nothing has been written if an argument is refused.
     """
     step = progress or (lambda number, text: None)
-    folder = results_folder.replaceable(output, (*FILES, *_EARLIER))
+    folder = results_folder.replaceable(output, FILES)
     _require_extras()
-    with results_folder.built_aside(folder, (*FILES, *_EARLIER)) as partial_folder:
+    with results_folder.built_aside(folder, FILES) as partial_folder:
         findings: Findings = _write(
             partial_folder, folder, network, K0, data, words, typed, samples, step
         )

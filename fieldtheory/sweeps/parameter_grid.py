@@ -14,12 +14,12 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_text
-from fieldtheory.networks.family import DeepNetwork, deep_network
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import described, hint, named_arguments
 from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.numerics import chunks, storage
 from fieldtheory.numerics.fields import Field, coordinates, labelled_coordinates, notes
-from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.solution import solve
 from fieldtheory.scaling import optimal_scaling
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _OPTIMAL = Field(
     symbol=r"\rho^*",
     long_name="branch scale at which the output responds most to the input",
     dims=(),
+    batches=False,
 )
 
 
@@ -45,7 +46,7 @@ class _Grid:
     network: DeepNetwork
     kernel: np.ndarray
     axes: dict[str, list[Any]]
-    quantities: tuple[str, ...]
+    quantities: dict[str, Field]
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -178,7 +179,11 @@ def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Pat
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
-    deep_network(network)
+    if not isinstance(network, DeepNetwork):
+        raise TypeError(
+            "network must be a ResidualNetwork or of a family like it, got "
+            f"{validation.excerpt(network)}"
+        )
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):
@@ -192,11 +197,14 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     wanted = (of,) if isinstance(of, str) else of
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
-    table = _table(network)
-    wanted = [validation.quantity("of", name, (*table, _OPTIMUM)) for name in wanted]
+    # Of a solution that computes nothing before it is asked.
+    unsolved: Any = solve(network, kernel)  # type: ignore[call-overload]
+    table = {n: row for n, row in unsolved.table.items() if not unsolved.missing(n)}
+    table[_OPTIMUM] = _OPTIMAL
+    wanted = [validation.quantity("of", name, tuple(table)) for name in wanted]
     for name in wanted:
-        _check_quantity(name, axes, kernel, table)
-    return _Grid(network, kernel, axes, tuple(dict.fromkeys(wanted)))
+        _check_quantity(table[name], axes, kernel)
+    return _Grid(network, kernel, axes, {name: table[name] for name in wanted})
 
 
 def _values(network: DeepNetwork, name: str, points: Any) -> list[Any]:
@@ -229,19 +237,10 @@ def _one_kernel(value: Any) -> np.ndarray:
     return kernel
 
 
-def _table(network: DeepNetwork) -> Mapping[str, Field]:
-    """The fields that its family has."""
-    return {name: row for name, row in Solution.table.items() if name not in network.without}
-
-
-def _check_quantity(
-    name: Any, axes: Mapping[str, list[Any]], kernel: np.ndarray, table: Mapping[str, Field]
-) -> None:
-    if name == _OPTIMUM:
-        if _OPTIMISED in axes:
-            raise ValueError("of must not have optimal_scaling where branch_scale is swept")
-        return
-    field = table[name]
+def _check_quantity(field: Field, axes: Mapping[str, list[Any]], kernel: np.ndarray) -> None:
+    name = field.name
+    if name == _OPTIMUM and _OPTIMISED in axes:
+        raise ValueError("of must not have optimal_scaling where branch_scale is swept")
     if "depth" in axes and field.dims:
         raise ValueError(
             f"of must not have {name} where depth is swept: its number of layers differs"
@@ -260,7 +259,7 @@ def _specification(grid: _Grid, chunk: int) -> dict[str, Any]:
         "network": storage.attributes(grid.network) | functions,
         "K0": grid.kernel.tolist(),
         "axes": [[name, [_plain(grid, name, v) for v in vs]] for name, vs in grid.axes.items()],
-        "of": grid.quantities,
+        "of": tuple(grid.quantities),
         "chunk": chunk,
     }
 
@@ -285,7 +284,7 @@ def _solved(
     network: DeepNetwork,
     kernel: np.ndarray,
     points: list[dict[str, Any]],
-    quantities: tuple[str, ...],
+    quantities: dict[str, Field],
 ) -> dict[str, np.ndarray]:
     parts: list[dict[str, np.ndarray]] = []
 
@@ -308,11 +307,10 @@ def _group(
     changes: dict[Any, Any],
     kernel: np.ndarray,
     points: list[Any],
-    quantities: tuple[Any, ...],
+    quantities: dict[str, Field],
 ) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
-    table = _table(network)
-    batched = [name for name in quantities if name != _OPTIMUM and table[name].batches]
+    batched = [name for name, field in quantities.items() if field.batches]
     groups = {}
     if batched:
         swept = [name for name in points[0] if name in _batched(network)]
@@ -327,7 +325,7 @@ def _group(
         scales = {name: v if v.ndim > 1 else v[:, None] for name, v in stacked.items()}
         solution = solve(network.replace(**changes, **scales), K0)
         for name in batched:
-            axes = len(table[name].dims_for(kernel.ndim > 1))
+            axes = len(quantities[name].dims_for(kernel.ndim > 1))
             values = getattr(solution, name)
             shape = values.shape[values.ndim - axes :]
             groups[name] = np.broadcast_to(values, (len(points), *shape))
@@ -368,9 +366,8 @@ def _labelled(grid: _Grid, parts: list[Any], order: tuple[str, ...]) -> GridData
     matrix = grid.kernel.ndim > 1
     coords: dict[str, Any] = {name: _coordinate(name, v) for name, v in grid.axes.items()}
     variables = {}
-    for name in grid.quantities:
+    for name, field in grid.quantities.items():
         values = np.concatenate([part[name] for part in parts])
-        field = _OPTIMAL if name == _OPTIMUM else _table(grid.network)[name]
         dims = (*grid.axes, *field.dims_for(matrix))
         words = notes(field.long_name, field.symbol)
         variables[name] = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 # Their results are among those that files hold.
-from fieldtheory import blocks as blocks
-from fieldtheory import diffusions as diffusions
 from fieldtheory import grams as grams
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
+from fieldtheory.families import registered
 from fieldtheory.montecarlo import perturbation as perturbation
 from fieldtheory.montecarlo.comparison import comparison_result as comparison_result
 from fieldtheory.montecarlo.sampling import many_inputs as many_inputs
@@ -51,6 +51,8 @@ def load(path: str | Path) -> Any:
         from fieldtheory.sweeps.grid_dataset import GridDataset
 
         return GridDataset.load_file(path)
+    for family in registered():
+        import_module(family.room)
     kinds = {each.__name__: each for each in _below(Stored)}  # type: ignore[type-abstract]
     if kind not in kinds:
         raise ValueError(f"path must be a file of a result, {str(path)!r} holds {kind}")

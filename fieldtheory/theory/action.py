@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -13,30 +13,44 @@ import sympy as sp
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.scales import Layers
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of the layers 0, ..., L + 1 in an action, and of the inputs, "" for one."""
+
+    layers: tuple[str, ...]
+    samples: tuple[str, ...]
+
+    @classmethod
+    def numbers(cls, depth: int, inputs: int) -> Names:
+        """The numbers of layers and inputs, as `notation.kernel` has them."""
+        samples = ("",) if inputs == 1 else tuple(str(s + 1) for s in range(inputs))
+        return cls(tuple(map(str, range(depth + 2))), samples)
+
+    def of(self, letter: str, layer: int, *samples: int) -> sp.Symbol:
+        """A field of a pair of inputs in a layer, or a signal of one; a variance is positive."""
+        index = " ".join(filter(None, (self.samples[s] for s in samples)))
+        name = f"{letter}^{{({self.layers[layer]})}}" + (f"_{{{index}}}" if index else "")
+        if letter.startswith(r"\tilde"):
+            return sp.Symbol(name)
+        variance = len(samples) == 2 and samples[0] == samples[1]
+        return sp.Symbol(name, **({"positive": True} if variance else {"real": True}))
 
 
 @dataclass(frozen=True)
 class Population:
     """Units that are alike and, given the fields, independent.
 
-    Parameters
-    ----------
-    units : sympy.Expr
-        Their number to leading order, a multiple of N.
-    fields : tuple of int
-        The places among the fields of the action of those that it defines.
-    observables : tuple of sympy.Expr
-        g_j of each of these fields, functions of the variables and of any fields.
-    variables : tuple of symbols
-        The Gaussian variables h of a unit; none for fields that are functions of other fields.
-    covariance : sympy.ImmutableMatrix
-        K, their covariance, a function of any fields.
-    dependent : int
-        By how many the independent units are fewer: 1 for a signal without its mean over units.
+    ``units`` is their number, a multiple of N. They define ``fields``, places in the action, by
+    ``observables`` g_j of Gaussian ``variables`` h with a ``covariance`` K; both are functions of
+    any fields, without variables of these alone. By ``dependent`` units fewer are independent: 1
+    for a signal without its mean over units.
     """
 
     units: sp.Expr
-    fields: tuple[int, ...]
+    fields: tuple[Any, ...]
     observables: tuple[sp.Expr, ...]
     variables: tuple[sp.Symbol, ...]
     covariance: sp.ImmutableMatrix
@@ -71,13 +85,8 @@ class Action:
     architecture from another are the observables g and the covariance K of the Gaussian variables
     they depend on; everything else (saddle point, Hessian, vertices) follows by differentiation.
 
-    Parameters
-    ----------
-    kernels, conjugates : tuple of symbols
-        The fields C_j and C̃_j, ordered by layer, then by entry (11), (12), (22).
-    relative_widths : tuple
-        ν_j.
-    populations : tuple of Population
+    ``kernels`` C_j and ``conjugates`` C̃_j are ordered by layer, then by entry (11), (12), (22);
+    ``relative_widths`` are ν_j.
     """
 
     kernels: tuple[sp.Symbol, ...]
@@ -116,20 +125,12 @@ class Action:
         return -sym.WIDTH * constraints + averages
 
     def derivative(self, conjugates: Sequence[int], kernels: Sequence[int] = ()) -> sp.Expr:
-        """A derivative of S of any order at C̃ = 0, as a function of the kernels.
+        """A derivative of S of any order at C̃ = 0 by fields of these numbers; repeated ones count.
 
-        Parameters
-        ----------
-        conjugates, kernels : sequence of int
-            Indices of the fields to differentiate by; repeated ones count.
-
-        Notes
-        -----
         The logarithm generates the cumulants of the observables: n >= 1 derivatives by conjugates
         of one population give N_p ⟨g_j1; ...; g_jn⟩, those of several zero, and n = 1 the
-        constraint −N ν_j C_j. C̃ is set to zero before the kernel derivatives, which commute with
-        it. Tests compare with derivatives of the whole expression. N_p is that to leading order;
-        what `Population.dependent` takes off stands in the expression alone.
+        constraint −N ν_j C_j. C̃ is zero before the kernel derivatives, which commute with it. N_p
+        is that to leading order: `Population.dependent` stands in the expression alone.
         """
         if conjugates:
             place, *others = {self._places[j] for j in conjugates}
@@ -144,37 +145,68 @@ class Action:
         return result
 
 
+def joined(names: Names, populations: Sequence[Population]) -> Action:
+    """The action of populations whose fields are (letter, layer, pair), ordered by layer."""
+    fields = sorted(chain(*(p.fields for p in populations)), key=lambda f: (f[1], f[0], f[2]))
+    places = {field: place for place, field in enumerate(fields)}
+    widths = {field: p.units / sym.WIDTH for p in populations for field in p.fields}
+    widths |= {field: sym.INPUT_WIDTH for field in fields if field[:2] == ("C", 0)}
+    return Action(
+        kernels=tuple(names.of(f, l, *pair) for f, l, pair in fields),
+        conjugates=tuple(names.of(rf"\tilde{{{f}}}", l, *pair) for f, l, pair in fields),
+        relative_widths=tuple(widths[field] for field in fields),
+        populations=tuple(
+            replace(p, fields=tuple(places[field] for field in p.fields)) for p in populations
+        ),
+    )
+
+
+def stream(
+    names: Names,
+    letter: str,
+    observables: Mapping[Any, sp.Expr],
+    carried: Callable[[int, int], sp.Expr],
+    kind: type[Population] = Population,
+) -> Population:
+    """The N units that skip connections join, whose signals have a letter.
+
+    Cov(x_α^(k), x_β^(l)) = Σ_m A_km A_lm C_αβ^(m), A_lm the product of what layers l carry on of
+    the input α, ``carried(l, α)``.
+    """
+    signals = [(l, s) for l in range(len(names.layers) - 1) for s in range(len(names.samples))]
+
+    def kept(row: tuple[int, int], m: int) -> sp.Expr:
+        return sp.Mul(*[carried(l, row[1]) for l in range(m + 1, row[0] + 1)])
+
+    def covariance(i: int, j: int) -> sp.Expr:
+        row, column = signals[i], signals[j]
+        pair = sorted((row[1], column[1]))
+        layers = range(min(row[0], column[0]) + 1)
+        return sp.Add(*[kept(row, m) * kept(column, m) * names.of("C", m, *pair) for m in layers])
+
+    variables = tuple(names.of(letter, *signal) for signal in signals)
+    K = sp.ImmutableMatrix(len(signals), len(signals), covariance)
+    return kind(sym.WIDTH, tuple(observables), tuple(observables.values()), variables, K)
+
+
 def chain_action(
     depth: int,
     inputs: int,
     features: Callable[[sp.Symbol], tuple],
     coefficients: Callable[[int], Coefficients],
 ) -> Action:
-    """The action of a chain of layers that are joined by skip connections.
+    """The action of layers that are joined by skip connections and read by features ψ_k.
 
         g_0 = ν_0 C^(0)_data,   g_l = a_l Σ_k ψ_k(h_α^(l-1)) ψ_k(h_β^(l-1)) + c_l
-        Cov(h^(k), h^(l)) = Σ_m A_km A_lm C^(m),   A_lm = γ_{m+1} ... γ_l
 
+    ``coefficients`` are a_l, c_l and γ_l of a layer, L + 1 the readout, whose γ is not used.
     A conjugate enforces the definition of its kernel times the number of units that feed the
     layer (F25 eqs. (19), (91)-(93)),
 
         d_in (C^(0) − C^(0)_data),   N (C^(l) − (1/N) Σ_i a_l ψ(h_i^(l-1))² − c_l),
 
-    so that ν_0 = d_in/N stands with both terms of the input and nothing with those of the layers,
-    whose width is that of the skip connections, N. It has no influence on C*, and the response to
-    C̃^(0), a source of d_in (C^(0) − C^(0)_data), is the derivative by K^(0) over ν_0.
-
-    Parameters
-    ----------
-    depth : int
-        Number of layers L before the readout.
-    inputs : int
-        Number P of inputs.
-    features : callable
-        The ψ_k of a signal, as a tuple.
-    coefficients : callable
-        a_l, c_l and γ_l of a layer l = 1, ..., L + 1; the last one is the readout, whose γ is not
-        used.
+    so that ν_0 = d_in/N stands with both terms of the input and nothing with those of the layers.
+    It has no influence on C*, and the response to C̃^(0) is the derivative by K^(0) over ν_0.
 
     Examples
     --------
@@ -183,39 +215,20 @@ def chain_action(
     >>> one.observables, one.covariance[1, 1]
     ((C^{(0)}_{\\mathrm{data}}*\\nu_{0}, h^{(0)}**2, h^{(1)}**2), C^{(0)} + C^{(1)})
     """
-    pairs, h = sym.pairs(inputs), sym.signal(0)
-    fields = [(layer, pair) for layer in range(depth + 2) for pair in pairs]
-    layers = {l: coefficients(l) for l in range(1, depth + 2)}
+    h, names = sym.signal(0), Names.numbers(depth, inputs)
     psi = list(map(sp.sympify, features(h)))
-
-    def carried(last: int, first: int, sample: int) -> sp.Expr:
-        return sp.Mul(*[layers[l].skip for l in range(first + 1, last + 1)])
+    layers = {l: coefficients(l) for l in range(1, depth + 2)}
 
     def observable(layer: int, pair: tuple[int, int]) -> sp.Expr:
         if layer == 0:
             return sym.INPUT_WIDTH * sym.data_kernel(pair, inputs)
-        one, other = ({h: sym.signal(layer - 1, sample, inputs)} for sample in pair)
-        products = [layers[layer].weight * f.xreplace(one) * f.xreplace(other) for f in psi]
-        return sp.Add(*products, layers[layer].bias)
+        one, other = ({h: names.of("h", layer - 1, sample)} for sample in pair)
+        weight, bias, _ = layers[layer]
+        return sp.Add(*[weight * f.xreplace(one) * f.xreplace(other) for f in psi], bias)
 
-    return Action(
-        kernels=tuple(sym.kernel(l, pair, inputs) for l, pair in fields),
-        conjugates=tuple(sym.conjugate(l, pair, inputs) for l, pair in fields),
-        relative_widths=tuple(sym.INPUT_WIDTH if l == 0 else sp.S.One for l, _ in fields),
-        populations=(
-            Population(
-                units=sym.WIDTH,
-                fields=tuple(range(len(fields))),
-                observables=tuple(observable(l, pair) for l, pair in fields),
-                variables=tuple(
-                    sym.signal(l, s, inputs) for l in range(depth + 1) for s in range(inputs)
-                ),
-                covariance=signal_covariance(
-                    depth, inputs, lambda l, *pair: sym.kernel(l, pair, inputs), carried
-                ),
-            ),
-        ),
-    )
+    fields = [(layer, pair) for layer in range(depth + 2) for pair in sym.pairs(inputs)]
+    observables = {("C", *field): observable(*field) for field in fields}
+    return joined(names, [stream(names, "h", observables, lambda l, _: layers[l].skip)])
 
 
 def family_action(
@@ -231,24 +244,9 @@ def family_action(
 
         ψ = φ,   a_l = ρ_l² σ²_w,   c_l = ρ_l² σ²_b;   a_{L+1} = σ²_w,out,   c_{L+1} = σ²_b,out.
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    depth, inputs : int
-        L and P.
-    activation : callable, optional
-        φ; undetermined if left out.
-    fixed : mapping, optional
-        Expressions for parameters by name, in place of their symbols; tuples of one for each of
-        the L layers.
+    ``activation`` is φ, undetermined if left out; ``fixed`` are expressions for parameters by name
+    in place of their symbols, the same in all layers.
 
-    Raises
-    ------
-    ValueError
-        If the family has no parameter of a name in ``fixed``.
-
-    Notes
-    -----
     F25 has γ = 1 and one ρ. Its (96) and (99) miss a factor 1/N on the data term. Its remark that
     ν_l = N_l/N stands for layers of different widths N_l would need g_l = ν_l (a_l φ² + c_l), as
     for the input, in (22); with a skip connection there is one width.
@@ -259,46 +257,11 @@ def family_action(
     >>> family_action(ResidualNetwork, 1, fixed={"bias_variance": 0}).observables[1]
     \\rho_{1}**2*\\sigma_{w}**2*phi(h^{(0)})**2
     """
+    layers = Layers(family, tuple((x, sp.sympify(value)) for x, value in (fixed or {}).items()))
     function = sym.phi if activation is None else activation
-    values = {name: sp.sympify(value) for name, value in (fixed or {}).items()}
-    by_layer = {name: value for name, value in values.items() if isinstance(value, sp.Tuple)}
-
-    for name in values.keys() - sym.parameters(family, 1).keys():
-        raise ValueError(f"{name} is not a parameter of a {family.__name__}, got {values[name]}")
-
-    def parameters(layer: int) -> dict[str, sp.Expr]:
-        own = {name: e[layer - 1] for name, e in by_layer.items() if 1 <= layer <= depth}
-        others = {name: e for name, e in values.items() if name not in by_layer}
-        return sym.parameters(family, layer) | others | own
-
-    def coefficients(layer: int) -> Coefficients:
-        of = family.readout if layer == depth + 1 else family.layer
-        return of(parameters(layer))
-
-    def features(h: sp.Symbol) -> tuple:
-        return family.features(function, h, parameters(0))
-
-    return chain_action(depth, inputs, features, coefficients)
-
-
-def signal_covariance(
-    depth: int,
-    inputs: int,
-    kernel: Callable[[int, int, int], sp.Expr],
-    carried: Callable[[int, int, int], sp.Expr],
-) -> sp.ImmutableMatrix:
-    """Cov(h_α^(k), h_β^(l)) = Σ_m A_km A_lm C_αβ^(m) of signals by layer, then by input.
-
-    ``kernel(m, α, β)`` is C_αβ^(m) for α <= β, and ``carried(l, m, α)`` is A_lm for m <= l.
-    """
-
-    def covariance(row: int, column: int) -> sp.Expr:
-        (k, alpha), (l, beta) = divmod(row, inputs), divmod(column, inputs)
-        both = (
-            carried(k, m, alpha) * carried(l, m, beta) * kernel(m, *sorted((alpha, beta)))
-            for m in range(min(k, l) + 1)
-        )
-        return sp.Add(*both)
-
-    size = (depth + 1) * inputs
-    return sp.ImmutableMatrix(size, size, covariance)
+    return chain_action(
+        depth,
+        inputs,
+        lambda h: family.features(function, h, layers.parameters(0)),
+        lambda l: layers.readout if l == depth + 1 else layers.hidden(l),
+    )

@@ -1,12 +1,9 @@
-"""The derivation of a network's field theory as a LaTeX document.
-
-The prose is ``appendix.tex``. Its formulas from the action on are those of a derivation.
-"""
+"""The derivation of a network's field theory as a LaTeX document; its prose is in .tex files."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,63 +11,86 @@ import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.networks.gram import GramEntry
+from fieldtheory.theory import block_formulas
 from fieldtheory.theory import notation as sym
+from fieldtheory.theory.block_formulas import OneLayer
 from fieldtheory.theory.definitions import Notation
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, layer_averages
-from fieldtheory.theory.formulas import GENERIC, results_latex, symbols_latex
-from fieldtheory.theory.layer_by_layer import EXPLICIT, has_fluctuations
+from fieldtheory.theory.formulas import FORMULAS
+from fieldtheory.theory.quantities import Rows, results_latex, symbols_latex
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
 
-TEMPLATE = Path(__file__).with_name("appendix.tex")
 # The quantities that are written out layer by layer.
-LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "G11", "output_response")
-_RESPONSES = ("residual_response", "response", "output_response")
+LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "output_response")
 
 
 def document(n: Notation, explicit: Notation | None = None, misprints: bool = True) -> str:
-    """The whole text, which needs amsmath and hyperref.
+    """The text of networks of layers, with a section of ``explicit`` layers if there are any."""
 
-    Parameters
-    ----------
-    n : Notation
-        Of symbolic layers.
-    explicit : Notation, optional
-        Of the layers of a network of given depth, for a section that writes them out.
-    misprints : bool
-        Whether it remarks which printed equations of F25 do not hold.
-    """
-    defined: set[Any] = set()
-    results = partial(results_latex, notation=n, table=GENERIC, numbered=True, defined=defined)
-    h, K = sp.Symbol("h", real=True), sp.Symbol("K", positive=True)
-    moment = GaussianAverage(sym.phi(h) ** 2, h, K)
+    def layer_by_layer(defined: set[Any]) -> str:
+        if explicit is None:
+            return ""
+        written = results_latex(LAYER_BY_LAYER, explicit, FORMULAS, numbered=True, defined=defined)
+        lead = f"For $L = {latex(explicit.last)}$:\n"
+        return _section("Layer by layer", "explicit", lead + written)
+
     parts = {
         "network": "feed-forward networks" if n.layers.skip == 0 else "residual networks",
         "scales": _scales(n),
-        "action": results(["action"]),
-        "saddle_point": results(["saddle_point"]),
-        "price": rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(moment.diff(K))}",
-        "hessian": results(["hessian"]),
-        "propagator": results(["propagator"]),
-        "response": results(_RESPONSES),
         "activation": _closed_forms(n),
-        **lengths(n.column),
+        "explicit": layer_by_layer,
     }
-    if explicit is not None:
-        quantities = [q for q in LAYER_BY_LAYER if q != "G11" or has_fluctuations(explicit)]
-        written = results_latex(quantities, explicit, EXPLICIT, numbered=True, defined=defined)
-        lead = f"For $L = {latex(explicit.last)}$:\n"
-        parts["explicit"] = _section("Layer by layer", "explicit", lead + written)
-    text = TEMPLATE.read_text(encoding="utf-8")
-    text = re.sub(r"<\?(.*?)\?>", r"\1" if misprints else "", text, flags=re.DOTALL)
-    before, after = (
-        re.sub("<<(.*?)>>", lambda part: parts.get(part[1], ""), half)
-        for half in text.split("<<symbols>>")
-    )
+    return _filled("appendix.tex", n, FORMULAS, parts, {"misprints": misprints})
+
+
+def block_document(n: OneLayer) -> str:
+    """The text of networks of a stream and branches."""
+    one = OneLayer(n.network, False, n.column)
+    network, variances, norm, phi = _block_network(one)
+    parts = {
+        "network": page([network], n.column, "network"),
+        "variances": page([variances], n.column, "weights"),
+        "passed": page([[*norm, *phi]], n.column, "passed"),
+        "gamma": latex(one.names.coefficients(n.layers, 1).skip),
+    }
+    flags = {
+        "centred": n.network.centred,
+        "gate": len(n.network.factors) > 1,
+        "several": n.several,
+    }
+    defined = {(e.left, e.right) for e in phi}
+    return _filled("block_appendix.tex", n, block_formulas.FORMULAS, parts, flags, defined)
+
+
+def _filled(
+    template: str,
+    n: Any,
+    table: Mapping[str, Rows],
+    parts: Mapping[str, Any],
+    flags: Mapping[str, bool],
+    defined: set[Any] | None = None,
+) -> str:
+    """A document for amsmath and hyperref: <<part>>, <<quantity,quantity>> and <?flag:text?>."""
+    defined = set() if defined is None else defined
+    h, K = sp.Symbol("h", real=True), sp.Symbol("K", positive=True)
+    moment = GaussianAverage(sym.phi(h) ** 2, h, K)
+    price = rf"\frac{{\partial}}{{\partial K}} {latex(moment)} = {latex(moment.diff(K))}"
+    parts = {"columns": "", "width": "", "price": price, **parts, **lengths(n.column)}
+
+    def part(match: re.Match[str]) -> str:
+        if (name := match[1]) not in parts:
+            return results_latex(name.split(","), n, table, numbered=True, defined=defined)
+        return parts[name](defined) if callable(parts[name]) else parts[name]
+
+    text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    text = re.sub(r"<\?(\w+):(.*?)\?>", lambda of: of[2] * flags[of[1]], text, flags=re.DOTALL)
+    before, after = (re.sub("<<(.*?)>>", part, half) for half in text.split("<<symbols>>"))
+    listed = symbols_latex(n.meanings(before), n.column, True)
     # SymPy writes the natural logarithm as \log.
-    texts = sym.meanings(n.layers.family, n.inputs, before)
-    return f"{before}{symbols_latex(texts, n.column, True)}{after}".replace(r"\log", r"\ln")
+    return f"{before}{listed}{after}".replace(r"\log", r"\ln")
 
 
 def lengths(column: float) -> dict[str, str]:
@@ -153,3 +173,45 @@ def _wide_radicands(forms: list[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
     wide.sort(key=sp.default_sort_key)
     index = "D" if len(wide) == 1 else "D_{{{}}}"
     return {root: sp.Symbol(index.format(i), positive=True) for i, root in enumerate(wide, 1)}
+
+
+def _block_network(n: OneLayer) -> tuple[list[Equation], ...]:
+    """The equations of a layer, the law of its weights, what is passed on, and φ."""
+    parameters = n.layers.parameters("l")
+    skip, phi = latex(n.names.coefficients(n.layers, 1).skip), n.names.factors
+    names = ["u", "v", *(f"u_{{{k}}}" for k in range(3, len(phi) + 1))]
+    # Of those of a gate the signal stands below.
+    letters = [("u", "W", "b"), *((v, f"W_{{{v}}}", f"b_{{{v}}}") for v in names[1:])]
+    signals = [sp.Symbol(f"{u}^{{(l)}}", real=True) for u, *_ in letters[: len(phi)]]
+    activity = sp.Mul(*[f(x) for f, x in zip(phi, signals, strict=True)])
+    layers = [
+        Equation("x^{(0)}", r"W^{\mathrm{in}} x + b^{\mathrm{in}}"),
+        Equation("x^{(l)}", rf"{skip} \, s(x^{{(l - 1)}}) + f^{{(l)}}", r"1 \leq l \leq L"),
+        Equation("f^{(l)}", "W'^{(l)} a^{(l)} + b'^{(l)}"),
+        Equation("a^{(l)}", activity),
+    ]
+    read = sp.Symbol("r", positive=True)
+    ends = r"\sigma_{w,\mathrm{in}}^{2} / d_{\mathrm{in}}", r"\sigma_{b,\mathrm{in}}^{2}"
+    laws = [(r"W^{\mathrm{in}}", ends[0]), (r"b^{\mathrm{in}}", ends[1])]
+    for Q, (u, W, b) in zip(n.network.signals(read, parameters), letters, strict=False):
+        bias = sp.sympify(Q).subs(read, 0)
+        laws.append((f"{W}^{{(l)}}", f"{latex(sp.diff(Q, read))} / N"))
+        laws += [(f"{b}^{{(l)}}", latex(bias))] if bias != 0 else []
+        sum_of_biases = f" + {b}^{{(l)}}" if bias != 0 else ""
+        layers.append(Equation(f"{u}^{{(l)}}", f"{W}^{{(l)}} r(x^{{(l - 1)}}){sum_of_biases}"))
+    layers.append(Equation("y", r"W^{\mathrm{out}} r(x^{(L)}) + b^{\mathrm{out}}"))
+    laws += [("W'^{(l)}", "a_{l} / M"), ("b'^{(l)}", "c_{l}")]
+    laws += [(r"W^{\mathrm{out}}", "a_{L + 1} / N"), (r"b^{\mathrm{out}}", "c_{L + 1}")]
+    X = sp.Symbol("X", positive=True)
+    entry, x = GramEntry(X, X, X), sp.Symbol("x", real=True)
+    passed = [
+        Equation(f"{name}(x)", x * sp.sqrt(sp.simplify(of(entry, parameters) / X)))
+        for name, of in (("r", n.network.read), ("s", n.network.stream))
+    ]
+    functions = [
+        Equation(f"{latex(sp.Symbol(str(name)))}(h)", factor.expression)
+        for factor, name in zip(n.network.factors, phi, strict=True)
+        if factor != name
+    ]
+    variances = [Equation(W, rf"\mathcal{{N}}(0, {law})", relation=r"\sim") for W, law in laws]
+    return layers, variances, passed, functions

@@ -50,20 +50,11 @@ DATA_PAIR = sp.Symbol(r"C^{(0)}_{\mathrm{data}, \alpha \beta}")
 
 @dataclass(frozen=True)
 class Notation:
-    """Notation of the theory of a family of networks.
+    """Notation of the theory of a family of networks, in a column of a width in points.
 
-    Parameters
-    ----------
-    layers : Layers
-    last : sympy.Expr
-        L, a symbol or a number.
-    inputs : int
-        P; for P >= 2 the averages M'_l and Q_kl are matrices over the pairs of inputs.
-    activation : Activation or None
-    abbreviate : bool
-        Whether a_l, c_l, M'_l and Q_kl stand for what they mean.
-    column : float
-        The width of a column, in points.
+    ``last`` is L, a symbol or a number; for P >= 2 ``inputs`` the averages M'_l and Q_kl are
+    matrices over the pairs of inputs; ``abbreviate`` lets a_l, c_l, M'_l, Q_kl stand for what they
+    mean.
     """
 
     fields: ClassVar[str] = "C"
@@ -80,13 +71,32 @@ class Notation:
         """Whether M'_l and Q_kl are matrices."""
         return self.inputs > 1
 
+    @property
+    def numbered(self) -> bool:
+        """Whether layers are numbers."""
+        return bool(self.last.is_number)
+
+    @property
+    def hidden(self) -> list[sp.Expr]:
+        """The layers 1, ..., L: each number, or l for all."""
+        return [sp.Integer(i + 1) for i in range(int(self.last))] if self.numbered else [l]
+
+    def meanings(self, document: str = "") -> dict[str, str]:
+        """What symbols mean that results do not define, or all in a document."""
+        return sym.meanings(self.layers.family, self.inputs, document)
+
     def settled(self, expr: sp.Expr) -> sp.Expr:
         """A formula with the constants of the network put in."""
         symbols = sym.parameters(self.layers.family, "l")
         expr = expr.xreplace({symbols[name]: value for name, value in self.layers.fixed})
         coefficients = self._coefficients(expr)
         numbers = {name: value for name, value in coefficients.items() if value.is_number}
-        return _constant_skip(expr.xreplace(numbers), self.layers.skip)
+        expr = _constant_skip(expr.xreplace(numbers), self.layers.skip)
+        # A sum over layers that are numbers is written out.
+        return expr.replace(
+            lambda e: isinstance(e, sp.Sum) and all(x.is_number for x in e.limits[0][1:]),
+            lambda e: e.doit(deep=False),
+        )
 
     def short(self, expr: sp.Expr) -> sp.Expr:
         """A formula in M'_l and Q_kl."""
@@ -127,15 +137,16 @@ class Notation:
         return sym.with_averages(expr, lambda node: _narrower(node, self.activation))
 
     def rows(self, left: Any, formula: Any, layer: sp.Symbol, note: str = "") -> list[Equation]:
-        """A formula for layers 1, ..., L + 1, the readout apart where coefficients are written."""
+        """A formula for layers 1, ..., L + 1: one, at each number, or the readout apart."""
+
+        def row(at: Any, note: str = "") -> Equation:
+            return Equation(left(at), self.written(formula(at)), note)
+
+        if self.numbered:
+            return [row(at) for at in (*self.hidden, self.last + 1)]
         if self.abbreviate:
-            return [Equation(left(layer), self.written(formula(layer)), note)]
-        return [
-            Equation(
-                left(layer), self.written(formula(layer)), rf"{layer} \leq {latex(self.last)}"
-            ),
-            Equation(left(self.last + 1), self.written(formula(self.last + 1))),
-        ]
+            return [row(layer, note)]
+        return [row(layer, rf"{layer} \leq {latex(self.last)}"), row(self.last + 1)]
 
     def definitions(self, equations: Iterable[Any], stationary: bool = True) -> list[Equation]:
         """The definitions of what stands on the right-hand sides and is not defined yet."""

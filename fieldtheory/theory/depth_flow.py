@@ -44,17 +44,6 @@ def modified_flow(
 
         y → y + h v(y)  is the flow of  v − (h/2) (Dv) v + O(h²)  for the time h
 
-    Parameters
-    ----------
-    field : sequence of sympy.Expr
-        The components of v.
-    variables : sequence of sympy.Symbol
-        The components of y.
-    step : sympy.Symbol
-        h.
-
-    Notes
-    -----
     The correction c of a flow v + h c is what makes its Taylor series y + h (v + h c) + (h²/2)
     (Dv) v end after the first two terms.
 
@@ -197,11 +186,6 @@ def displacement(change: Any, step: Any, rate: Any) -> Any:
 
     of `modified_flow`, for steps h, of the order of 1/L: of one length, or of lengths h(t) that
     change slowly, t being their sum up to the middle of each.
-
-    Parameters
-    ----------
-    change, step, rate : sympy.Expr or ndarray
-        e, h and v.
 
     Examples
     --------

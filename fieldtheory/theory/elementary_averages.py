@@ -41,16 +41,8 @@ Features = Callable[[Any, Any, Mapping[str, Any]], tuple]
 class LayerAverages:
     """The averages of the observable g(x, y) = Σ_k ψ_k(x) ψ_k(y) of two signals x and y.
 
-    Parameters
-    ----------
-    observable : sympy.Expr
-        g(x, y), in the symbols ``X`` and ``Y``.
-    moment : sympy.Expr
-        M = ⟨g(x, x)⟩, in the variance ``K_XX``.
-    covariance : sympy.Expr
-        ⟨g(x, y)⟩, in ``K_XX``, ``K_YY`` and ``K_XY``.
-    connected : sympy.Expr
-        ⟨g(x, x) ; g(y, y)⟩ of one input in two layers, in the same.
+    ``moment`` ⟨g(x, x)⟩ in the variance ``K_XX``; ``covariance`` ⟨g(x, y)⟩ in ``K_XX``, ``K_YY``
+    and ``K_XY``, as ``connected`` ⟨g(x, x) ; g(y, y)⟩ of one input in two layers.
     """
 
     observable: sp.Expr
@@ -70,23 +62,12 @@ class LayerAverages:
         """⟨Σ_k ψ_k'²⟩ in the variance ``K_XX``, for a residual network ⟨φ'²⟩.
 
         It is ∂⟨g(x, y)⟩/∂K_xy = ⟨∂_x∂_y g⟩ (Price) where both inputs are the same.
-
-        Raises
-        ------
-        ValueError
-            If a ψ_k has a jump or rises so steeply that it is infinite.
         """
         return GaussianAverage(self.slopes, X, K_XX)
 
     @property
     def slopes(self) -> sp.Expr:
-        """Σ_k ψ_k'(x)², for a residual network φ'².
-
-        Raises
-        ------
-        ValueError
-            As `slope_square`.
-        """
+        """Σ_k ψ_k'(x)², for a residual network φ'²."""
         _require_square_slopes(self.observable)
         # Nothing jumps, so that all δ-functions come with a factor that vanishes.
         slopes = self.observable.diff(X, Y).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
@@ -104,15 +85,6 @@ def layer_averages(
         M = ∂S/∂C̃^(1) / N,   ⟨g;g⟩ = ∂²S/∂C̃^(1)∂C̃^(2) / N   at C̃ = 0, a_l = 1, c_l = 0
 
     and ⟨g(x, y)⟩ likewise from the field of two inputs (F25 eqs. (29), (108), (39)).
-
-    Parameters
-    ----------
-    features : callable
-        ``features(phi, h, parameters)`` gives the ψ_k, see `LayeredNetwork`.
-    activation : callable, optional
-        φ; undetermined if left out.
-    parameters : tuple of (str, value)
-        The parameters in the features, but for φ.
 
     Examples
     --------
@@ -153,11 +125,6 @@ def layer_averages(
 
 def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:
     """The parameters in the features of a network with their exact values, for `layer_averages`.
-
-    Raises
-    ------
-    ValueError
-        If one of them may differ from layer to layer.
 
     Examples
     --------

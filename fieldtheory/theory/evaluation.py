@@ -16,7 +16,6 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import DeepNetwork, input_width
-from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.hessian import Hessian
 
@@ -24,22 +23,9 @@ from fieldtheory.theory.hessian import Hessian
 def block_function(
     saddle: Mapping[sp.Symbol, sp.Expr], block: sp.ImmutableMatrix, inputs: int
 ) -> Callable[..., np.ndarray]:
-    """A block of the Hessian or propagator as a function of a network and its input kernel.
+    """A block at the saddle point as a function of a network, K0, φ and a convention.
 
-    Parameters
-    ----------
-    saddle : mapping
-        C_j* in the kernels of earlier layers, for every field in order.
-    block : sympy.ImmutableMatrix, shape (n, n)
-        In the kernels and the parameters of the network.
-    inputs : int
-        P.
-
-    Returns
-    -------
-    callable
-        ``f(network, K0, activation, convention)`` gives the block at the saddle point, shape
-        (n, n); an undetermined φ becomes ``activation``, ν_0 is that of the convention.
+    φ is put in where it is undetermined; ν_0 is that of the convention.
     """
     kernels = tuple(saddle)
 
@@ -89,35 +75,13 @@ def propagator_function(
 def symbol_values(
     network: DeepNetwork, K0: Any, inputs: int = 1, convention: str = "derivative"
 ) -> dict[sp.Symbol, float]:
-    """The values of the symbols of the theory for a network and its input kernel.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    K0 : float or array_like, shape (P, P)
-    inputs : int
-        P.
-    convention : {"derivative", "F25"}
-        ν_0 = 1 or d_in/N, see `input_width`.
-
-    Returns
-    -------
-    dict
-        Symbol to float.
-
-    Raises
-    ------
-    ValueError
-        If K0 is no kernel of ``inputs`` inputs.
-    """
+    """The values of the symbols of the theory for a network and its input kernel."""
     kernel = np.atleast_2d(validation.input_kernel_array("K0", K0))
     if kernel.shape != (inputs, inputs):
         raise ValueError(f"K0 must have shape ({inputs}, {inputs}), got {np.shape(K0)}")
     values = sym.parameter_values(network) | {sym.WIDTH: float(network.width)}
     values[sym.INPUT_WIDTH] = input_width(network, convention)
-    if isinstance(network, GramNetwork):
-        values[sym.HIDDEN_WIDTH] = float(network.hidden_width)
+    values[sym.HIDDEN_WIDTH] = float(getattr(network, "hidden_width", network.width))
     for pair in sym.pairs(inputs):
         values[sym.data_kernel(pair, inputs)] = float(kernel[pair])
     return values

@@ -1,15 +1,12 @@
-"""The formulas of the theory by quantity: for symbolic layers, and layer by layer."""
+"""The formulas of the theory by quantity, for symbolic layers or at the number of each."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
 
-from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
@@ -27,12 +24,14 @@ from fieldtheory.theory.definitions import (
     pair_signals,
 )
 from fieldtheory.theory.linearised import SLOPE, saturation_formula
+from fieldtheory.theory.quantities import G21_ROW, block_name, table, zero
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
     G21,
     Bias,
     C,
+    Growth,
     JointAverage,
     Own,
     PairSum,
@@ -45,71 +44,9 @@ from fieldtheory.theory.typesetting.layer_quantities import (
     Weight,
     layer_indices,
 )
-from fieldtheory.theory.typesetting.layout import Array, Equation, breakable, environment, page
-from fieldtheory.theory.typesetting.widths import width
+from fieldtheory.theory.typesetting.layout import Array, Equation
 
 ACTION = r"S(C, \tilde{C})"
-
-
-def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
-    """The quantities that are meant by a name or several, of those that there are.
-
-    Raises
-    ------
-    ValueError
-        For an unknown one.
-
-    Examples
-    --------
-    >>> known_quantities(["Saddle point", "chi_out"], QUANTITIES), known_quantities("g12", ["G12"])
-    (['saddle_point', 'output_response'], ['G12'])
-    """
-    several = isinstance(quantity, list | tuple) and len(quantity) > 0
-    wanted = quantity if several else [quantity]
-    return [validation.quantity("quantity", name, names) for name in wanted]
-
-
-def results_latex(
-    quantities: Sequence[str],
-    notation: Any,
-    table: Mapping[str, Callable[[Any], Any]],
-    numbered: bool = False,
-    defined: set[Any] | None = None,
-) -> str:
-    """LaTeX of results one below the other, and of what stands in them, each equation once.
-
-    A notation has ``fields``, ``column`` and ``definitions``. Equations in ``defined`` are left
-    out, and those that are written are added to it.
-    """
-    defined = set() if defined is None else defined
-    blocks: list[Any] = []
-    for quantity in quantities:
-        equations = [e for e in table[quantity](notation) if (e.left, e.right) not in defined]
-        defined |= {(e.left, e.right) for e in equations}
-        for is_array, group in groupby(equations, key=lambda e: isinstance(e, Array)):
-            block = list(group)
-            blocks += block if is_array else [block]
-    listed = list(chain(*([b] if isinstance(b, Array) else b for b in blocks)))
-    of_fields = {"action", "kernels"}.intersection(quantities)
-    below = notation.definitions(listed, stationary=not of_fields)
-    if of_fields and len(quantities) > len(of_fields):
-        note = r"\text{but in the action and the kernels}"
-        below += [Equation(field, f"{field}_{{*}}", note) for field in notation.fields]
-    below = [e for e in below if (e.left, e.right) not in defined]
-    defined |= {(e.left, e.right) for e in below}
-    return page([*blocks, below], notation.column, quantities[0] if numbered else "")
-
-
-def symbols_latex(texts: Mapping[str, str], column: float, breaks: bool) -> str:
-    """LaTeX of a list of symbols with what they mean, perhaps one that breaks across pages."""
-    room = column - max(map(width, texts)) - 20
-    lines = []
-    for symbol, meaning in texts.items():
-        # The mean width of a character in a text is 4.8 points.
-        first, *others = textwrap.wrap(meaning, int(room / 4.8))
-        lines += [rf"{symbol} &\quad \text{{{first}}}"]
-        lines += [rf"&\quad \text{{{line}}}" for line in others]
-    return breakable([environment(lines, "align*")]) if breaks else environment(lines)
 
 
 def _action(n: Notation) -> list[Equation]:
@@ -121,7 +58,8 @@ def _action(n: Notation) -> list[Equation]:
 
 def _of_all_pairs(action: sp.Expr, n: Notation) -> sp.Expr:
     """The action of several inputs from that of one."""
-    squares = {layer: generic.observable(layer, n.layers.family) for layer in (l - 1, n.last)}
+    before = (*(layer - 1 for layer in n.hidden), n.last)
+    squares = {layer: generic.observable(layer, n.layers.family) for layer in before}
     products = {squares[layer]: of_pairs(n.layers, layer) for layer in squares}
     data = {DATA: DATA_PAIR}
 
@@ -153,21 +91,21 @@ def _saddle_point(n: Notation) -> list[Equation]:
             l,
             rf"1 \leq l \leq {latex(n.last + 1)}",
         ),
-        vanishing_conjugates(n),
+        Equation(rf"\tilde{{C}}^{{(l)}}{pair}", sp.S.Zero, rf"0 \leq l \leq {latex(n.last + 1)}"),
     ]
 
 
-def vanishing_conjugates(n: Notation) -> Equation:
-    """C̃* = 0 for all layers, and pairs of inputs."""
-    pair = r"_{\alpha \beta, *}" if n.matrices else "_{*}"
-    return Equation(rf"\tilde{{C}}^{{(l)}}{pair}", sp.S.Zero, rf"0 \leq l \leq {latex(n.last + 1)}")
-
-
 def _kernels(n: Notation) -> list[Equation]:
-    kernel = n.settled(generic.kernel(l))
     pair = r"_{\alpha \beta}" if n.matrices else ""
-    expression = of_pair(kernel) if n.matrices else kernel
-    return [Equation(f"K^{{(l)}}{pair}", expression, rf"l \leq {latex(n.last)}")]
+
+    def row(layer: Any, note: str = "") -> Equation:
+        kernel = n.settled(generic.kernel(layer))
+        expression = n.written(of_pair(kernel) if n.matrices else kernel)
+        return Equation(f"K^{{({layer})}}{pair}", expression, note)
+
+    if n.numbered:
+        return [row(layer) for layer in (sp.S.Zero, *n.hidden)]
+    return [row(l, rf"l \leq {latex(n.last)}")]
 
 
 def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
@@ -187,65 +125,85 @@ def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
     return equations
 
 
-def _mixed(n: Notation) -> list[Equation]:
+def _mixed(n: Notation) -> list[Any]:
+    def entry(row: Any, column: Any) -> sp.Expr:
+        return generic.mixed_block(row, column, n.layers.family)
+
+    if n.numbered:
+        return [_array("S21", n, entry, sym.WIDTH)]
     return n.rows(
-        lambda layer: f"S_{{21}}^{{{_indices(layer, l)}}}",
-        lambda layer: _from_input(generic.mixed_block(layer, l, n.layers.family), layer),
-        k,
+        lambda layer: f"S_{{21}}^{{{_indices(layer, l)}}}", lambda layer: entry(layer, l), k
     )
 
 
-def _from_input(row: sp.Expr, layer: sp.Expr, power: int = 1) -> sp.Expr:
-    """A row for layers from one on as one for all, the input of relative width ν_0 among them."""
-    deltas = row.atoms(sp.KroneckerDelta)
-    return row.xreplace({delta: RelativeWidth(layer) ** power * delta for delta in deltas})
+def _source(n: Notation) -> list[Any]:
+    def entry(row: Any, column: Any) -> sp.Expr:
+        return generic.source_block(row, column, n.layers.family)
 
+    def of_layers(row: int, column: int) -> sp.Expr:
+        if row * column == 0 or (row != column and n.layers.skip == 0):
+            return sp.S.Zero
+        return entry(min(row, column), max(row, column))
 
-def _source(n: Notation) -> list[Equation]:
-    def left(row: sp.Expr, column: sp.Expr) -> str:
-        return f"S_{{22}}^{{{_indices(row, column)}}}"
+    def row(row: sp.Expr, column: sp.Expr, note: str = "") -> Equation:
+        left = f"S_{{22}}^{{{_indices(row, column)}}}"
+        return Equation(left, n.written(entry(row, column)), note)
 
-    def entry(row: sp.Expr, column: sp.Expr, note: str = "") -> Equation:
-        block = generic.source_block(row, column, n.layers.family)
-        return Equation(left(row, column), n.written(block), note)
-
+    if n.numbered:
+        return [_array("S22", n, of_layers, sym.WIDTH, symmetric=not n.matrices)]
     if n.abbreviate:
-        return [entry(k, l, r"k, l \geq 1")]
+        return [row(k, l, r"k, l \geq 1")]
     last, out = latex(n.last), n.last + 1
     return [
-        entry(k, l, rf"1 \leq k, l \leq {last}"),
-        entry(out, l, rf"1 \leq l \leq {last}"),
-        entry(out, out),
+        row(k, l, rf"1 \leq k, l \leq {last}"),
+        row(out, l, rf"1 \leq l \leq {last}"),
+        row(out, out),
     ]
 
 
-def _response_propagator(n: Notation) -> list[Equation]:
+def _array(
+    name: str,
+    n: Notation,
+    entry: Callable[[int, int], sp.Expr],
+    factor: sp.Expr,
+    symmetric: bool = False,
+) -> Array:
+    """A block as a matrix over layers that are numbers."""
+    size = int(n.last) + 2
+    matrix = sp.ImmutableMatrix(size, size, lambda i, j: n.written(entry(int(i), int(j))))
+    layers = list(map(str, range(size)))
+    return Array(block_name(name), matrix, factor, layers, symmetric)
+
+
+def _response_propagator(n: Notation) -> list[Any]:
     def left(layer: sp.Expr) -> str:
         return latex(G12(layer, m))
 
-    rows = n.rows(
-        left,
-        lambda layer: _from_input(generic.response_recursion(layer, m, n.layers.family), layer, -1),
-        l,
-    )
-    if n.matrices:
-        return rows
-    product = n.rows(
-        left, lambda layer: generic.response_product(layer, m, n.layers.family), l, "l > m"
-    )
-    return rows + product
+    def recursion(layer: sp.Expr) -> sp.Expr:
+        return generic.response_recursion(layer, m, n.layers.family)
+
+    def product(layer: Any, first: Any = m) -> sp.Expr:
+        return generic.response_product(layer, first, n.layers.family)
+
+    def entry(layer: int, first: int) -> sp.Expr:
+        if layer <= first:
+            return sp.KroneckerDelta(layer, first) / (sym.WIDTH * RelativeWidth(sp.Integer(first)))
+        grown = {i: generic.growth(i, n.layers.family) for i in range(first + 1, layer)}
+        sums = {growth: Growth(i) for i, growth in grown.items() if n.short(growth).is_Add}
+        return product(layer, first).xreplace(sums)
+
+    if n.numbered:
+        return [_array("G12", n, entry, 1 / sym.WIDTH)]
+    rows = n.rows(left, recursion, l)
+    return rows if n.matrices else rows + n.rows(left, product, l, "l > m")
 
 
-def _covariance() -> Equation:
+def _covariance(n: Notation) -> Equation:
+    if n.numbered:
+        return Equation("G_{11}", "G_{12} S_{22} G_{21}")
     product = generic.kernel_propagator(l, m)
     second = G12(m, generic.n)
     return Equation("G_{11}^{l m}", product.xreplace({second: G21(generic.n, m)}))
-
-
-def _propagator(n: Notation) -> list[Equation]:
-    response, source = _response_propagator(n), _source(n)
-    others = [*transposed("G21")(n), _covariance(), Equation("G_{22}", sp.S.Zero)]
-    return [*response, *others, *source]
 
 
 def _residual_response(n: Notation) -> list[Equation]:
@@ -263,13 +221,14 @@ def _residual_response(n: Notation) -> list[Equation]:
 
 
 def _response(n: Notation) -> list[Equation]:
-    chi = latex(Response(l))
-    before = Response(l - 1)
-    growth = n.written(generic.growth(l, n.layers.family))
+    def row(layer: sp.Expr) -> Equation:
+        growth = n.written(generic.growth(layer, n.layers.family))
+        return Equation(latex(Response(layer)), growth * Response(layer - 1))
+
     total = generic.kernel(l).replace(C, ResidualResponse)
     return [
-        Equation(chi, n.settled(total)),
-        Equation(chi, growth * before),
+        Equation(latex(Response(l)), n.settled(total)),
+        *map(row, n.hidden),
         Equation(latex(Response(sp.S.Zero)), sp.S.One),
     ]
 
@@ -281,8 +240,8 @@ def _output_response(n: Notation) -> list[Equation]:
     return [out, *_response(n)[1:]]
 
 
-def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
-    """Θ from its definition on, for layers 1, ..., L by number or one symbol, and the readout."""
+def _tangent_kernel(n: Notation) -> list[Equation]:
+    """Θ from its definition on."""
     pair = (PAIR,) if n.matrices else ()
 
     def row(layer: Any, note: str = "") -> Equation:
@@ -295,7 +254,7 @@ def tangent_kernel(n: Notation, layers: Sequence[Any]) -> list[Equation]:
     return [
         *_gradients(n),
         Equation(latex(Tangent(0, *pair)), Own(sp.S.Zero, *pair)),
-        *[row(i, rf"1 \leq l \leq {latex(n.last)}" if i == l else "") for i in layers],
+        *[row(i, rf"1 \leq l \leq {latex(n.last)}" if i == l else "") for i in n.hidden],
         row(n.last + 1),
         *_saddle_point(n)[:-1],
     ]
@@ -341,43 +300,22 @@ def _indices(row: sp.Expr, column: sp.Expr) -> str:
     return layer_indices(latex(row), latex(column))
 
 
-def zero(name: str) -> Callable[[Any], list[Equation]]:
-    """A block that vanishes."""
-    return lambda n: [Equation(f"{name[0]}_{{{name[1:]}}}", sp.S.Zero)]
-
-
-def transposed(name: str, rows: Callable[[Any], Any] = lambda n: []) -> Callable[[Any], Any]:
-    """A block as the transpose of the one with its indices exchanged, and the equations of that."""
-    letter, first, second = tuple(name)
-    equation = Equation(
-        f"{letter}_{{{first}{second}}}", rf"{letter}_{{{second}{first}}}^{{\mathsf{{T}}}}"
-    )
-    return lambda n: [equation, *rows(n)]
-
-
-GENERIC: dict[str, Callable[[Notation], list[Equation]]] = {
-    "action": _action,
-    "saddle_point": _saddle_point,
-    "kernels": _kernels,
-    "hessian": lambda n: [
-        *(Equation("S_{11}", sp.S.Zero), *transposed("S12", _mixed)(n), *_source(n))
+FORMULAS = table(
+    action=_action,
+    saddle_point=_saddle_point,
+    kernels=_kernels,
+    propagator=lambda n: [
+        *(*_response_propagator(n), G21_ROW, _covariance(n), *zero("G22")(n), *_source(n))
     ],
-    "propagator": _propagator,
-    "S11": zero("S11"),
-    "S12": transposed("S12", _mixed),
-    "S21": _mixed,
-    "S22": _source,
-    "G11": lambda n: [_covariance(), *_response_propagator(n), *_source(n)],
-    "G12": _response_propagator,
-    "G21": transposed("G21", _response_propagator),
-    "G22": zero("G22"),
-    "residual_response": _residual_response,
-    "response": _response,
-    "output_response": _output_response,
-    "tangent_kernel": lambda n: tangent_kernel(n, [l]),
-    "saturation": _saturation(large_depth=False),
-    "large_depth": _saturation(large_depth=True),
-}
-QUANTITIES = tuple(GENERIC)
-SYMBOLS = "symbols"
+    S21=_mixed,
+    S22=_source,
+    G11=lambda n: [_covariance(n), *_response_propagator(n), *_source(n)],
+    G12=_response_propagator,
+    residual_response=_residual_response,
+    response=_response,
+    output_response=_output_response,
+    tangent_kernel=_tangent_kernel,
+    saturation=_saturation(large_depth=False),
+    large_depth=_saturation(large_depth=True),
+)
 SATURATION = ("saturation", "large_depth")

@@ -1,8 +1,7 @@
 """The theory for symbolic layers l, k, m: the formulas of F25 as they hold.
 
-Each formula is a function of layer indices, its entries taken from the action of two layers. With
-symbols it is what the papers print; with integers, `explicit` turns it into the symbols of a
-derivation of given depth, so that the two can be compared.
+Each formula is a function of layer indices, symbols or integers. Its entries are taken from the
+action of two layers; with symbols it is what the papers print.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
 from fieldtheory.theory.hessian import Hessian, hessian
 from fieldtheory.theory.saddle_point import saddle_point
+from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.tangent_kernel import layer_tangent, sum_of_features
 from fieldtheory.theory.typesetting.layer_quantities import (
     G12,
@@ -44,13 +44,10 @@ l, k, m, n, j = sp.symbols("l k m n j", integer=True, nonnegative=True)
 def _window(family: type[LayeredNetwork]) -> tuple[Action, Hessian]:
     """Two layers and a readout, in which every entry between layers occurs once."""
 
-    def features(h: sp.Symbol) -> tuple:
-        return family.features(sym.phi, h, sym.parameters(family, 0))
-
     def coefficients(layer: int) -> Coefficients:
         return Coefficients(Weight(layer), Bias(layer), SkipScale(layer))
 
-    action = chain_action(2, 1, features, coefficients)
+    action = chain_action(2, 1, Layers(family).features, coefficients)
     return action, hessian(action)
 
 
@@ -79,15 +76,15 @@ def action(depth: sp.Expr, family: type[LayeredNetwork], readout_apart: bool = F
     window, _ = _window(family)
     out = depth + 1
 
-    def summed(term: Callable[[Any], sp.Expr]) -> sp.Expr:
-        if readout_apart:
-            return sp.Sum(term(l), (l, 1, depth)) + term(out)
-        return sp.Sum(term(l), (l, 1, out))
+    def summed(term: Callable[[Any], sp.Expr], apart: bool) -> sp.Expr:
+        if out.is_number:
+            return sp.Add(*[term(sp.Integer(i)) for i in range(1, int(out) + 1)])
+        return sp.Sum(term(l), (l, 1, depth)) + term(out) if apart else sp.Sum(term(l), (l, 1, out))
 
-    constraints = sp.Sum(window.relative_widths[2] * C(l) * Conjugate(l), (l, 1, out))
+    constraints = summed(lambda i: window.relative_widths[2] * C(i) * Conjugate(i), False)
     constraints += window.relative_widths[0] * C(0) * Conjugate(0)
     sources = window.observables[0] * Conjugate(0)
-    sources += summed(lambda i: Conjugate(i) * _at(window.observables[2], {2: i}))
+    sources += summed(lambda i: Conjugate(i) * _at(window.observables[2], {2: i}), readout_apart)
     return sym.WIDTH * sp.log(JointAverage(sp.exp(sources))) - sym.WIDTH * constraints
 
 
@@ -114,9 +111,9 @@ def susceptibility(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp
 
 
 def mixed_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
-    """S21[k,l] for k >= 1 (F25 eq. (41), with a_{L+1} = σ²_w,out)."""
+    """S21[k,l] (F25 eq. (41), with a_{L+1} = σ²_w,out)."""
     coupling = _gain(k, family) * A(k - 1, l) ** 2 * Earlier(l, k)
-    return sym.WIDTH * (coupling - sp.KroneckerDelta(k, l))
+    return sym.WIDTH * (coupling - RelativeWidth(sp.sympify(k)) * sp.KroneckerDelta(k, l))
 
 
 def source_block(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
@@ -134,12 +131,9 @@ def correlator(k: Any, l: Any, family: type[LayeredNetwork] = ResidualNetwork) -
 
 
 def response_recursion(l: Any, m: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.Expr:
-    """G12[l,m] for l >= 1 from earlier layers (F25 eq. (49), with a_{L+1} = σ²_w,out).
-
-    Row l of S21 G12 = −1, solved for the last layer.
-    """
+    """G12[l,m] from earlier layers (F25 eq. (49)): row l of S21 G12 = −1, solved for the last."""
     history = sp.Sum(A(l - 1, k) ** 2 * G12(k, m), (k, m, l - 1))
-    source = sp.KroneckerDelta(l, m) / sym.WIDTH
+    source = sp.KroneckerDelta(l, m) / (RelativeWidth(sp.sympify(l)) * sym.WIDTH)
     return source + _gain(l, family) * history
 
 
@@ -189,12 +183,8 @@ def slope_square(l: Any, family: type[LayeredNetwork] = ResidualNetwork) -> sp.E
 @lru_cache
 def _tangent(family: type[LayeredNetwork]) -> sp.Expr:
     """Tangent kernel carried on by a layer, from its weights √(a/N) w_ij and √c b_i."""
-
-    def features(h: Any) -> tuple[Any, ...]:
-        return family.features(sym.phi, h, sym.parameters(family, 0))
-
     branch = sum_of_features(Weight(1), Bias(1))
-    return layer_tangent(branch, features, SkipScale(1)).growth
+    return layer_tangent(branch, Layers(family).features, SkipScale(1)).growth
 
 
 def kernel_propagator(l: Any, m: Any) -> sp.Expr:

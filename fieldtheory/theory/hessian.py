@@ -16,11 +16,6 @@ class Hessian(Typeset):
 
     Rows and columns run over the fields, ordered by layer, then by entry. Index 1 stands for C
     and 2 for C̃. At the saddle point the kernels take their values C*.
-
-    Parameters
-    ----------
-    S11, S12, S21, S22 : sympy.ImmutableMatrix
-        ∂²S/∂C∂C = 0, ∂²S/∂C∂C̃, ∂²S/∂C̃∂C and ∂²S/∂C̃∂C̃.
     """
 
     S11: sp.ImmutableMatrix

@@ -28,18 +28,6 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
 
         C^(l) = ρ² σ²_w φ'(0)² Σ_{k<l} C^(k) + ρ² σ²_b,   l = 1, ..., L
 
-    Parameters
-    ----------
-    depth : int
-        Number of residual layers L.
-
-    Returns
-    -------
-    tuple of sympy.Expr, length L+2
-        Row 0 is K^(0); row L+1 is the readout, without ρ and with its own σ_w,out and σ_b,out.
-
-    Notes
-    -----
     The rows are those of the saddle point of the action for γ = 1 and one ρ, with the average
     ⟨φ²⟩ = φ'(0)² K^(l-1) of the linear function.
 
@@ -64,13 +52,6 @@ def linearised_residual_kernel() -> sp.Expr:
     Two successive rows of (62) differ by C^(l) − C^(l-1) = ρ² σ²_w φ'(0)² C^(l-1) (F25 eq. (63)),
     a recursion that SymPy solves from C^(1).
 
-    Returns
-    -------
-    sympy.Expr
-        A function of ``LAYER``.
-
-    Notes
-    -----
     F25 prints (63) for every l. It holds for l >= 2: the first row has the bias that the input
     C^(0) lacks, so the recursion starts at C^(1).
 
@@ -92,11 +73,6 @@ def linearised_kernel() -> sp.Expr:
 
         K^(L) = (1 + ρ² σ²_w φ'(0)²)^L (K^(0) + σ²_b/(φ'(0)² σ²_w)) − σ²_b/(φ'(0)² σ²_w)
 
-    Returns
-    -------
-    sympy.Expr
-        A function of ``DEPTH``.
-
     Examples
     --------
     >>> sp.factor(linearised_kernel().subs(sym.BIAS, 0))
@@ -111,13 +87,6 @@ def linearised_kernel() -> sp.Expr:
 def linearised_response() -> sp.Expr:
     """∂K^(L+1)/∂K^(0) = σ²_w,out φ'(0)² (1 + ρ² σ²_w φ'(0)²)^L of the linearised network.
 
-    Returns
-    -------
-    sympy.Expr
-        A function of ``DEPTH``.
-
-    Notes
-    -----
     F23 section 3.2 has it with φ'(0) = 1, as the reason for its rescaled axes α σ_w and
     χ^out/σ²_w,out. It grows with ρ without bound: only saturation ends the growth.
 
@@ -132,20 +101,8 @@ def linearised_response() -> sp.Expr:
 
 @lru_cache
 def saturation_formula(large_depth: bool = False) -> sp.Eq:
-    """The scaling at which K^(L) of the linearised network is (V/2)² (F25 eqs. (67), (68)).
+    """The ρ* at which K^(L) of the linearised network is (V/2)², F25 (67), or (68) for L → ∞.
 
-    Parameters
-    ----------
-    large_depth : bool
-        Its leading order for L → ∞, F25 eq. (68), instead of (67).
-
-    Returns
-    -------
-    sympy.Eq
-        An equation for ρ* in the symbols σ_w, σ_b, φ'(0), V, K^(0) and L.
-
-    Notes
-    -----
     (68) is the first term of the series of (67) in L^{-1/2}. F25 says that terms of order L^{-1}
     are neglected; there are none, the next one is `neglected_term`, of order L^{-3/2}.
 
@@ -169,13 +126,6 @@ def neglected_term() -> sp.Expr:
         ρ_(67) − ρ_(68) = (ln R)^{3/2} / (4 σ_w φ'(0)) L^{-3/2} + O(L^{-5/2})
         R = (σ²_w φ'(0)² (V/2)² + σ²_b) / (σ²_w φ'(0)² K^(0) + σ²_b)
 
-    Returns
-    -------
-    sympy.Expr
-        Positive, so that (68) is always the smaller of the two.
-
-    Notes
-    -----
     F25 states the order L^{-1} below (68).
 
     Examples

@@ -12,7 +12,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
-from fieldtheory.networks.parameters import PARAMETERS
+from fieldtheory.networks.parameters import PARAMETERS, described
 from fieldtheory.plotting.tables import table_html
 
 WIDTH = sp.Symbol("N", positive=True)
@@ -219,6 +219,50 @@ P = number of inputs
 D = radicand in an average of the activation
 \omega,\ z,\ \tilde{z},\ w,\ \epsilon = variables of integration, one weight, a small change
 """
+# The same of blocks, whose parameters are listed by their names.
+_BLOCK_MEANINGS = r"""
+N,\ M,\ L = width of the stream; hidden units of a branch; number of layers
+k,\ l,\ m,\ j = layers; $0$ is the readin, $L+1$ the readout
+x^{(l)},\ x,\ d_{\mathrm{in}} = signal of the stream; without a layer the input, and its dimension
+u^{(l)},\ v^{(l)},\ y = signals of hidden units; output
+\phi,\ h = activation, primes are its derivatives; its argument
+C^{(l)},\ \tilde{C}^{(l)} = residual kernel, what branch $l$ adds to the covariance of signals; its
+    conjugate
+X^{(l)},\ \tilde{X}^{(l)} = Gram matrix of the stream, the mean of products of signals over its
+    units; its conjugate
+C^{(l)}_{*},\ \tilde{C}^{(l)}_{*},\ X^{(l)}_{*},\ \tilde{X}^{(l)}_{*} = these at the saddle point,
+    for infinite width
+\Sigma,\ Q^{(l)} = covariance of the signals of the stream in all layers; of hidden signals
+\langle \dots \rangle_{\mathcal{N}(0, Q)} = average over centred Gaussian signals
+S,\ S_{11},\ S_{12},\ S_{21},\ S_{22} = action; its second derivatives at the saddle point, $1$ by
+    $C$ and $X$, $2$ by their conjugates
+G_{11},\ G_{12},\ G_{21},\ G_{22} = propagator, minus the inverse of these; $11$ is the covariance
+    of fields, $12$ their response
+\eta^{(l)},\ \chi^{(l)} = derivatives of $C$ and $X$ by the kernel of the input
+V^{(l)},\ S_{l},\ m^{(l)} = $N$ times the covariance of $X$; its source; $N$ times the mean shift
+F_{l},\ J_{l} = one layer as a function of the Gram matrix before it; its derivative
+\mathsf{T} = transposed
+"""
+_BLOCK_PAIRS = r"\alpha,\ \beta,\ \gamma,\ \delta = inputs; $\alpha\leq\beta$ for a pair" + "\n"
+_BLOCK_TEXT = r"""
+i = unit, as is $j$ at hidden signals and weights
+W^{(l)},\ W_{v}^{(l)},\ W'^{(l)} = inner weights of a layer, of the gate, outer weights
+W^{\mathrm{in}},\ W^{\mathrm{out}} = weights of the readin, of the readout
+b^{(l)},\ b'^{(l)},\ b^{\mathrm{in}},\ b^{\mathrm{out}} = biases
+\theta = all weights and biases
+p(y|x) = law of the output over networks
+f^{(l)},\ a^{(l)} = what a branch adds to the stream; activity of its hidden units
+r,\ s = what is read of a signal; what the skip connection carries of it
+a_{l},\ c_{l} = coefficients of a residual kernel, of mean products and of biases
+A_{l, m} = what the stream keeps of layer $m$ in layer $l$
+\nu_{0} = dimension of the input over $N$
+K = a variance
+C^{(0)}_{\mathrm{data}} = kernel of the input
+\tilde{x}^{(l)},\ \tilde{u}^{(l)} = conjugate signals, integrated along the imaginary axis
+\delta(z) = Dirac function
+P = number of inputs
+\omega,\ z,\ \tilde{z},\ w = variables of integration, one weight
+"""
 _SYMBOL = re.compile(
     r"\\(?:text|label|ref|operatorname|begin|end|mathrm|cite|notag|quad)\{[^{}]*\}|"
     r"(\\(?:tilde|mathcal|mathsf|dot)\{[^{}]*\}|\\[a-zA-Z]+|[a-zA-Z]'*|1(?=_))"
@@ -253,6 +297,14 @@ def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> d
     return listed(lines, document)
 
 
+def block_meanings(parameters: list[str], several: bool, document: str = "") -> dict[str, str]:
+    """`meanings` for blocks with these parameters."""
+    rows = [described(name)[::-1] for name in parameters]
+    kept = [row for row in rows if row[0].removesuffix("^2") in document or not document]
+    lines = _BLOCK_MEANINGS + (_BLOCK_PAIRS if several else "") + (_BLOCK_TEXT if document else "")
+    return listed(lines + "".join(f"{s} = {meaning}\n" for s, meaning in kept), document)
+
+
 def listed(lines: str, document: str = "") -> dict[str, str]:
     """Lines "symbols = meaning" as a list, of those that stand in a document if there is one."""
     rows = [line.split(" = ", 1) for line in re.sub(r"\n +", " ", lines).split("\n") if line]
@@ -270,11 +322,6 @@ class Symbols(dict[str, sp.Symbol]):
 
     They are attributes and items: ``symbols.sigma_w``, ``symbols["C_0"]``, ``symbols.Ctilde_1`` for
     C̃^(1), ``symbols.C_1_12`` for C^(1) of inputs 1 and 2.
-
-    Raises
-    ------
-    AttributeError, KeyError
-        For a name that is not among them.
 
     Examples
     --------

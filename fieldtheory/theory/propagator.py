@@ -18,10 +18,6 @@ class Propagator(Typeset):
 
     G12 = −S21^{-1} is the response of the kernels, G21 its transpose, G11 = G12 S22 G21 the
     covariance of the kernels, and G22 = 0. All scale as 1/N.
-
-    Parameters
-    ----------
-    hessian : Hessian
     """
 
     hessian: Hessian
@@ -56,22 +52,6 @@ class Propagator(Typeset):
 def forward_substitution(S21: sp.ImmutableMatrix) -> sp.ImmutableMatrix:
     """−S21^{-1} of a lower triangular matrix, keeping products of layers as products.
 
-    Parameters
-    ----------
-    S21 : matrix, shape (n, n)
-        Lower triangular.
-
-    Returns
-    -------
-    sympy.ImmutableMatrix, shape (n, n)
-
-    Raises
-    ------
-    ValueError
-        If ``S21`` is not lower triangular.
-
-    Notes
-    -----
     Row by row, Σ_k S21[l,k] G12[k,m] = −δ_lm. Where row l + 1 is a multiple r of row l left of the
     diagonal, as in a chain of layers, the sum of row l + 1 is that of row l times
     r − S21[l+1,l] / S21[l,l]. This keeps the result a running product over layers; written out,

@@ -13,15 +13,7 @@ from fieldtheory.theory.typesetting.latex import Typeset
 
 @dataclass(frozen=True, repr=False)
 class SaddlePoint(Typeset):
-    """The stationary point of the action, C* layer by layer and C̃* = 0 (F25 eqs. (25), (26)).
-
-    Parameters
-    ----------
-    kernels : dict
-        C_j* as an expression in the kernels of earlier layers, for every field in order.
-    conjugates : dict
-        C̃_j* = 0 for every field.
-    """
+    """The stationary point of the action, C* layer by layer and C̃* = 0 (F25 eqs. (25), (26))."""
 
     kernels: dict[sp.Symbol, sp.Expr]
     conjugates: dict[sp.Symbol, sp.Expr]
@@ -30,13 +22,6 @@ class SaddlePoint(Typeset):
 def saddle_point(action: Action) -> SaddlePoint:
     """Solve ∂S/∂C̃ = 0 and ∂S/∂C = 0.
 
-    Raises
-    ------
-    ArithmeticError
-        If C̃ = 0 does not solve ∂S/∂C = 0, that is, if the averages are not normalised.
-
-    Notes
-    -----
     At C̃ = 0 the average in the action is ⟨1⟩ = 1 for every C, so that S does not depend on C
     there and C̃* = 0 solves ∂S/∂C = 0. What is left of ∂S/∂C̃_j is linear in C_j.
     """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.networks.family import Coefficients, LayeredNetwork
+from fieldtheory.networks.family import Coefficients, DeepNetwork, LayeredNetwork
 from fieldtheory.theory import notation as sym
 
 SYMBOL, PER_LAYER = "symbol", "per layer"
@@ -27,27 +27,9 @@ def chosen_scales(
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    depth : int
-        L.
-    network : LayeredNetwork or None
-        Its scales say which ones are written: one symbol if a scale is the same for all layers,
-        symbols per layer if not; γ = 1, γ = 0 and, for γ = 0, ρ = 1 stay numbers.
-    values : mapping
-        Of "branch_scale" and "skip_scale" to a number or expression for all layers, "symbol",
-        "per layer", or None for the default. Decimals become rationals.
-
-    Returns
-    -------
-    dict of str to tuple of sympy.Expr, length L
-        Of those scales that the family has.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a value is anything else, or the family has no such scale.
+    A value is a number or expression for all layers, "symbol", "per layer", or None for what the
+    network has: one symbol if a scale is the same for all layers, symbols per layer if not; γ = 1,
+    γ = 0 and, for γ = 0, ρ = 1 stay numbers. Decimals become rationals.
 
     Examples
     --------
@@ -121,9 +103,9 @@ def _of_layers(name: str, value: Any, depth: int) -> tuple[sp.Expr, ...]:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a family of networks; ``fixed`` parameters are expressions, not symbols."""
+    """The layers of a family of networks; ``fixed`` parameters are the same expression in all."""
 
-    family: type[LayeredNetwork]
+    family: Any
     fixed: tuple[tuple[str, sp.Expr], ...] = ()
 
     @classmethod
@@ -140,6 +122,14 @@ class Layers:
                 if scales[name] != tuple(parameters[name] for parameters in own)
             ),
         )
+
+    @classmethod
+    def of_network(cls, network: DeepNetwork) -> Layers:
+        """Those of a network; parameters that are the same in all layers have no index."""
+        kind, numbers = type(network), network.parameters
+        one = sym.parameters(kind, "")
+        same = [x for x in kind.layer_parameters if len(set(numbers[x].ravel().tolist())) == 1]
+        return cls(kind, tuple((name, one[name]) for name in same))
 
     def parameters(self, layer: int | str) -> dict[str, sp.Expr]:
         """The parameters of a layer by name."""

@@ -63,25 +63,10 @@ def checked_parametrization(value: Any) -> str:
 def layer_tangent(
     branch: Branch, features: Features, skip: Any, parametrization: str = "ntk"
 ) -> LayerTangent:
-    """One layer of the recursion of Θ, derived from the weights of the layer.
+    """One layer of the recursion of Θ from its residual with explicit weights, as `branch` has it.
 
-    Parameters
-    ----------
-    branch : callable
-        ``branch(features, affine)`` is the residual with explicit weights, as
-        `LayeredNetwork.branch`.
-    features : callable
-        The ψ_k of a signal, as a tuple.
-    skip : number or sympy.Expr
-        γ of the layer; 0 for a readout.
-    parametrization : {"ntk", "standard"}
-        What is trained: "ntk" the w_ij and b_i of W_ij = σ_w w_ij/√N and σ_b b_i, which have the
-        variance one; "standard" W_ij and the bias themselves.
-
-    Returns
-    -------
-    LayerTangent
-        Averages are over signals x, y of covariance K, see `LayerAverages`.
+    Trained are in "ntk" the w_ij and b_i of W_ij = σ_w w_ij/√N and σ_b b_i, which have the variance
+    one, in "standard" W_ij and the bias themselves; ``skip`` is γ, 0 for a readout.
 
     Examples
     --------
@@ -144,14 +129,6 @@ def family_tangent(
     In the parametrisation "ntk" its weights and biases are a_l and c_l, so that
     Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + C^(l).
 
-    Parameters
-    ----------
-    family : subclass of LayeredNetwork
-    parameters : mapping
-        Symbols or expressions by name, as the family takes them.
-    parametrization : {"ntk", "standard"}
-    readout : bool
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -190,20 +167,7 @@ def sum_of_features(weight: sp.Expr, bias: sp.Expr) -> Branch:
 def readin_tangent(
     weight_variance: Any, bias_variance: Any, parametrization: str = "ntk"
 ) -> tuple[sp.Expr, sp.Expr]:
-    """Contributions of the weights and the biases of the read-in to Θ^(0), given K^(0).
-
-        K^(0) = σ²_w,in x·x'/d_in + σ²_b,in
-
-    Parameters
-    ----------
-    weight_variance, bias_variance : sympy.Expr
-        σ²_w,in and σ²_b,in.
-    parametrization : {"ntk", "standard"}
-
-    Returns
-    -------
-    tuple
-        The factor of K^(0) − σ²_b,in, and what is added to it.
+    """The factor of K^(0) − σ²_b,in in Θ^(0), from the weights of the read-in, and what biases add.
 
     Examples
     --------

@@ -13,8 +13,9 @@ import torch
 
 from fieldtheory import validation
 from fieldtheory.averages.integrands.logistic import without_overflow
+from fieldtheory.families import named, registered
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import ResidualNetwork
@@ -99,11 +100,6 @@ class Affine(torch.nn.Module):
         self.weight = torch.nn.Parameter(scales[0] * normals(units, fan_in))
         self.bias = torch.nn.Parameter(scales[1] * normals(units)) if variances[1] else None
 
-    def reset_parameters(self) -> None:
-        """Draw W and b anew with torch's own random numbers."""
-        for parameter, variance in self.priors():
-            torch.nn.init.normal_(parameter, std=variance**0.5)
-
     def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
         """W and b, each with the variance of its entries."""
         parameters = (self.weight, self.bias)[: 1 + (self.bias is not None)]
@@ -135,6 +131,11 @@ class TorchNetwork(torch.nn.Module):
         self.copies = self.readin.weight.shape[:-2]
         neurons = width * math.prod(self.copies)
         self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(neurons) for _ in layers if norms)
+
+    @classmethod
+    def inputs_of(cls, network: Any, inputs: int | None) -> int:
+        """The number of inputs of a module, which a network has or must be given."""
+        return network.input_dim if inputs is None else inputs
 
     def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """σ²_w and σ²_b of the read-in and of the readout."""
@@ -219,31 +220,6 @@ class TorchNetwork(torch.nn.Module):
         return x
 
 
-class _TorchDiffusion(TorchNetwork):
-    """x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l), x_0 = W_I z, y = W_O x_L (PF eq. (7), section 4.3)."""
-
-    def _variances(self, inputs: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        # Of the entries of W_I and W_O, 1; times fan-in, as all here.
-        return (inputs, 0.0), (self.network.width, 0.0)
-
-    def _branch(self, l: int, affine: Callable[..., Affine]) -> torch.nn.Module:
-        net = self.network
-        layer = net.weight_variance * net.step, net.bias_variance * net.step
-        return affine(net.width, net.width, layer)
-
-    def _layers(self, X: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        x, psi = self.readin(self._tensor(X)), torch_function(self.network.input_activation)
-        for layer in self.layers:
-            yield x, x
-            x = x + self.phi(layer(psi(x)))
-        yield x, x
-
-    def residual_kernels(self, X: Any) -> torch.Tensor:
-        raise ValueError("a DiffusionNetwork has no residual kernels")
-
-    kernels = residual_kernels
-
-
 class Branch(torch.nn.Module):
     """The branch of a layer of a `GramNetwork`, with its norm: f as a function of the stream x.
 
@@ -302,12 +278,15 @@ class _TorchGram(TorchNetwork):
         yield self.network.passed(x, self.layers[-1].values)
 
 
-_KINDS = {ResidualNetwork: TorchNetwork, DiffusionNetwork: _TorchDiffusion, GramNetwork: _TorchGram}
+def _kinds() -> dict[Any, type[TorchNetwork]]:
+    """The class of modules by the family of networks."""
+    own = {named(f.network): named(f.torch) for f in registered() if f.torch}
+    return {ResidualNetwork: TorchNetwork, GramNetwork: _TorchGram} | own
 
 
 @named_arguments
 def torch_module(
-    network: ResidualNetwork | DiffusionNetwork | GramNetwork,
+    network: NetworkFamily,
     *,
     inputs: int | None = None,
     outputs: int = 1,
@@ -324,9 +303,8 @@ def torch_module(
 
     Parameters
     ----------
-    network : ResidualNetwork, BlockNetwork or DiffusionNetwork
-        Without batch axes. PF leaves the read-in and readout of a `DiffusionNetwork` open; here
-        they are those of PF section 4.3, x_0 = W_I z and y = W_O x_T with standard normals.
+    network : ResidualNetwork, BlockNetwork or of a family that has torch modules
+        Without batch axes.
     inputs, outputs : int
         d and d_out; ``network.input_dim`` if ``inputs`` is left out.
     copies : int, optional
@@ -365,24 +343,19 @@ def torch_module(
     >>> {name: tuple(p.shape) for name, p in torch_module(net).layers[2].named_parameters()}
     {'weight': (20, 20), 'bias': (20,)}
     """
-    kind = next((k for family, k in _KINDS.items() if isinstance(network, family)), None)
+    kinds = _kinds()
+    kind = next((k for family, k in kinds.items() if isinstance(network, family)), None)
     if kind is None or getattr(network, "batch_shape", None):
+        first, *others = (family.__name__.replace("Gram", "Block") for family in kinds)
         raise TypeError(
-            "network must be one ResidualNetwork, BlockNetwork or DiffusionNetwork, "
+            f"network must be one {', '.join([first, *others[:-1]])} or {others[-1]}, "
             f"got {validation.excerpt(network)}"
         )
     if batch_norm and kind is not TorchNetwork:
         raise ValueError(
             f"batch_norm must be False for a {type(network).__name__}, got {batch_norm!r}"
         )
-    if isinstance(network, DiffusionNetwork):
-        if network.depth is None or network.parameter_law or inputs is None:
-            raise ValueError(
-                "a DiffusionNetwork must have a finite depth and independent parameters, and needs "
-                f"inputs, got {validation.excerpt(network)}, inputs={inputs!r}"
-            )
-    elif inputs is None:
-        inputs = network.input_dim
+    inputs = kind.inputs_of(network, inputs)
     generator = torch.Generator().manual_seed(validation.integer("seed", seed, 0))
     ends = validation.integer("inputs", inputs, 1), validation.integer("outputs", outputs, 1)
     leading = () if copies is None else (validation.integer("copies", copies, 1),)

@@ -54,7 +54,7 @@ def test_optimum():
 def test_posterior():
     table = rows("posterior", "--family", "block", "-L", 1, "--width", 60, "--count", 4)
     assert column(table, "width N")[0] != column(table, "infinite")[0]
-    assert "samples is of residual networks only" in refusal(
+    assert "samples is not there for a BlockNetwork" in refusal(
         "posterior", "--family", "block", "-L", 1, "--count", 4, "--paths", 400
     )
 
@@ -113,11 +113,11 @@ def test_sweep():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (("solve", "--digits", 30), "digits is of residual networks only, because"),
-        (("solve", "--order", 2), "order=2 is of residual networks only, because"),
-        (("optimum", "--method", "deep_limit"), "method='deep_limit' is of residual networks only"),
+        (("solve", "--digits", 30), "digits is not there for a BlockNetwork, because"),
+        (("solve", "--order", 2), "order=2 is not there for a BlockNetwork, because"),
+        (("optimum", "--method", "deep_limit"), "method='deep_limit' is not there for a BlockNetwork"),
         (("tangent", "--rate", "weight=2"), "rates must be one of readin_weight"),
-        (("derive", "--layers", "explicit"), "layers is of residual networks only, because"),
+        (("derive", "--layers", "explicit"), "layers is not there for a BlockNetwork, because"),
         (
             ("derive", "--skip-scale", "1"),
             "skip_scale must be left out for --family block, got '1'",

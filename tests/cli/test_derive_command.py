@@ -3,7 +3,7 @@
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.theory.formulas import QUANTITIES
+from fieldtheory.theory.formulas import FORMULAS
 from tests.cli.test_app import output, refusal
 
 
@@ -26,7 +26,7 @@ class TestDerive:
     def test_every_quantity_is_named_in_the_help_and_in_the_error(self):
         line = refusal("derive", "--what", "propagators")
         help = " ".join(output("derive", "--help").replace("│", " ").split())
-        for name in QUANTITIES:
+        for name in FORMULAS:
             assert name in line
             assert name in help
         assert output("derive", "-L", 1, "-w", "chi") == output("derive", "-L", 1, "-w", "response")
@@ -64,7 +64,7 @@ class TestDerive:
 
     @pytest.mark.slow
     def test_everything_that_can_be_asked_for_renders(self, katex_failures):
-        found = {name: output("derive", "-L", 1, "-w", name) for name in QUANTITIES}
+        found = {name: output("derive", "-L", 1, "-w", name) for name in FORMULAS}
         assert katex_failures(found) == {}
 
 

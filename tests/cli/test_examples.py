@@ -6,12 +6,12 @@ They run as they stand, but for figures and verdicts, of which there are fewer a
 import re
 import shlex
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+import fieldtheory as ft
 from fieldtheory import data
 from fieldtheory.cli import app
 from fieldtheory.cli.figures_command import FIGURES
@@ -99,7 +99,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "load_cifar10", partial(data.load_cifar10, count=6))
     for name in FIGURES:
         paper, figure = name.split(".")
-        module = import_module(f"fieldtheory.figures.{paper}")
+        module = getattr(ft.figures, paper)
         compute = getattr(module, figure)
         monkeypatch.setattr(
             module, figure, lambda _f=compute, _s=SMALL[name], **given: _f(**(given | _s))

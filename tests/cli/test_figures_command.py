@@ -3,7 +3,6 @@
 import csv
 import os
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -83,7 +82,7 @@ class TestFiles:
     def test_every_name_can_be_drawn(self):
         for name in figures_command.FIGURES:
             paper, figure = name.split(".")
-            module = import_module(f"fieldtheory.figures.{paper}")
+            module = getattr(ft.figures, paper)
             assert callable(getattr(module, figure)) and callable(getattr(module, f"draw_{figure}"))
 
     @pytest.mark.slow

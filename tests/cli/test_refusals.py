@@ -195,7 +195,6 @@ CASES = {
         (f"{BLOCK} --K0 0", "K0 must have a variance > 0"),
         (f"{BLOCK} -n 20 --skip-scale 1", "skip_scale must be below 1"),
         (f"{BLOCK} --gamma 1", "did you mean --skip-scale (γ)?"),
-        (f"{BLOCK} --save m.txt", "save must be a file that ends in .npz"),
     ],
     "audit": [
         ("", "Missing argument 'MODULE:NAME'"),
@@ -300,18 +299,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(command, folde
     assert "save must lie in a folder that exists" in refusal(*command, "--save", "none/s.npz")
 
 
-@pytest.mark.parametrize(
-    "command", ["simulate -L 2 --width 30 -n 40", f"measure --width 20 {BLOCK} --save m.npz"]
-)
-def test_without_parts_nothing_is_promised(command, folder, monkeypatch):
-    from fieldtheory.blocks import measuring
+def test_without_parts_nothing_is_promised(folder, monkeypatch):
     from fieldtheory.montecarlo import simulation
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulation, "simulate", interrupted)
-    monkeypatch.setattr(measuring, "measure_block", interrupted)
-    result = call(*command.split())
+    result = call(*"simulate -L 2 --width 30 -n 40".split())
     assert (result.exit_code, result.stderr) == (130, "interrupted\n")
-    assert not os.path.exists("m.npz")

@@ -1,6 +1,7 @@
 """Loading of a user's file, what is refused and how."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -124,9 +125,9 @@ class TestCsv:
     @pytest.mark.parametrize("cell", ["?", "True", "0x10", "1_000", ""])
     def test_no_row_is_taken_for_a_header_in_silence(self, tmp_path, cell):
         path = csv_file(tmp_path, f"1,{cell},2\n3,4,5\n6,7,8\n")
-        with pytest.raises(ValueError, match=rf"line 1, column 2: '{re.escape(cell)}' is not"):
+        with pytest.raises(ValueError, match=rf"sample 1, entry 2: '{re.escape(cell)}' is not"):
             load_file(path)
-        with pytest.raises(ValueError, match="rows|is not a number|no name"):
+        with pytest.raises(ValueError, match="is not a number|no name"):
             load_file(csv_file(tmp_path, f"3,4,5\n1,{cell},2\n"))
 
     def test_header_of_numbers_is_asked_for(self, tmp_path):
@@ -177,10 +178,12 @@ class TestCsv:
             ("", ["at least 2"]),
             ("a,b\n", ["at least 2"]),
             ("1,2\n", ["at least 2"]),
-            ("1,2\n3\n", ["line 2", "1 columns", "equally long"]),
-            ("1,2\n3,4,5\n", ["line 2", "3 columns", "equally long"]),
-            ("a,b\n1,2\n3,x\n", ["line 3, column 'b'", "'x' is not a number", "by drop="]),
-            ("1,2\n3,\n", ["line 2, column 2", "'' is not a number; fill it"]),
+            ("1,2\n3\n", ["sample 2, entry 2", "'' is not a number; fill it"]),
+            ("1,2\n3,4,5\n", ["Expected 2 fields in line 2, saw 3"]),
+            ("a,b\n1,2,3\n3,4,5\n", ["rows of 3 columns below a header of 2"]),
+            ("a,y\n1,2\n3\n", ["sample 2 has no label"]),
+            ("a,b\n1,2\n3,x\n", ["sample 2, column 'b'", "'x' is not a number", "by drop="]),
+            ("1,2\n3,\n", ["sample 2, entry 2", "'' is not a number; fill it"]),
             ("a,b\n1,2\n3,nan\n", ["sample 2, column 'b' is nan", "finite"]),
             ("1,2\n3,nan\n", ["sample 2, entry 2", "finite"]),
             ("1,2\n3,1e999\n", ["sample 2, entry 2", "finite"]),
@@ -206,7 +209,7 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({}, ["line 2, column 'id'", "label=", "drop="]),
+            ({}, ["sample 1, column 'id'", "label=", "drop="]),
             ({"drop": ["ids"]}, ["drop must be one of id, mm", "did you mean id?"]),
             ({"label": "knd"}, ["label must be one of id, mm", "did you mean kind?"]),
             ({"label": "kind", "header": False}, ["header=False, 'kind'"]),
@@ -234,9 +237,13 @@ class TestCsv:
 
     def test_refuses_binary(self, tmp_path):
         path = tmp_path / "images.csv"
-        for content in (bytes(range(256)), b"7" * 200_000):
-            path.write_bytes(content)
-            assert "cannot be read" in refusal(load_file, path)
+        path.write_bytes(bytes(range(256)))
+        assert "cannot be read" in refusal(load_file, path)
+
+    def test_without_pandas(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(ImportError, match=r"need pandas: pip install .*\[data\]"):
+            load_file(csv_file(tmp_path, "1,2\n3,4\n"))
 
 
 class TestLoadFile:

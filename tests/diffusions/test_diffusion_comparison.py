@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 
 Z = [0.0, 1.0]
 LINEAR = DiffusionNetwork(depth=10, width=4, activation="linear", bias_variance=0.5)

@@ -5,9 +5,8 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.diffusions import diffusion_simulation
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from fieldtheory.diffusions.layers_drawn import pivoted_root
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
 from tests.montecarlo.statistics_of_draws import assert_same as assert_identical
 
 NET = DiffusionNetwork(depth=5, width=4)

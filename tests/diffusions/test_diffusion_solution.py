@@ -10,8 +10,7 @@ from scipy.special import erf, expit
 
 import fieldtheory as ft
 from fieldtheory.averages.quadrature.compiled import function_of
-from fieldtheory.diffusions.feature_averages import feature_gram
-from fieldtheory.diffusions.starts import Starts
+from fieldtheory.diffusions.feature_averages import Starts, feature_gram
 from fieldtheory.diffusions.wide_limit import WideNetwork
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.numerics import chunks

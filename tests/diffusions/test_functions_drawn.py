@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from fieldtheory.diffusions.functions_drawn import function_samples
-from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_simulation import function_samples
 
 NET = DiffusionNetwork(depth=10, width=10)
 GRID = np.linspace(-2.0, 2.0, 6)

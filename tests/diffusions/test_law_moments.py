@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.diffusions.law_moments import law_moments
+from fieldtheory.diffusions.exact_moments import law_moments
 from tests.oracles import law_diffusions
 
 RNG = np.random.default_rng(4)

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import fieldtheory as ft
-from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.networks.parameter_law import ParameterLaw
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from tests.oracles import diffusion_paths
 from tests.tables import slow
 

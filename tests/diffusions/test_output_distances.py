@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.diffusions.diffusion_ensemble import GaussianOutputs, distances
-from fieldtheory.networks.diffusion import DiffusionNetwork
+from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 
 NET = DiffusionNetwork(depth=10, width=5)
 Z = [0.0, 1.0]

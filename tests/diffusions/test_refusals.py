@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.diffusions.functions_drawn import function_samples
+from fieldtheory.diffusions.diffusion_simulation import function_samples
 
 NET = ft.DiffusionNetwork(depth=5, width=4)
 LIMIT = ft.DiffusionNetwork(depth=None)

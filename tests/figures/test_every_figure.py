@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -101,7 +100,7 @@ def functions(name):
     if "quick" in SMALL[name]:
         pytest.importorskip("torch", reason="torch is not installed")
     paper, figure = name.split(".")
-    module = import_module(f"fieldtheory.figures.{paper}")
+    module = getattr(ft.figures, paper)
     return getattr(module, figure), getattr(module, f"draw_{figure}")
 
 

@@ -117,7 +117,7 @@ def test_networks_drawn_from_the_prior_and_weighted(width, samples, entry):
         (network("sign"), "need φ without jumps that vanishes at its kinks, got sign"),
         (
             ft.BlockNetwork(depth=1, width=20),
-            "a response after labels is of residual networks only",
+            "a response after labels is not there for a BlockNetwork",
         ),
     ],
 )

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import sympy as sp
 
+from fieldtheory.diffusions.pf_claims import pf_limits
 from fieldtheory.literature import (
     f25_entropy,
     f25_theory,
-    pf_limits,
     sr_kernels,
     sr_tangent,
 )

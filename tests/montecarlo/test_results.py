@@ -177,6 +177,15 @@ def test_old_files_of_ensembles():
     assert repr(e) == repr(again) and e.residual_kernels is None
 
 
+def test_old_files_of_comparisons():
+    found = ft.Comparison.load(OLD / "comparison.npz")
+    assert repr(found) == "Comparison(agrees, describes width 50, widths=(50, 100))"
+    again = ft.solve(ResidualNetwork(depth=3, width=50, activation="tanh", branch_scale=0.5), 0.3)
+    (kernels,) = (field for field in found.extrapolated if field.name == "kernels")
+    np.testing.assert_allclose(kernels.theory, again.kernels[kernels.index["layer"]], rtol=1e-12)
+    assert set(found.at_width[0].with_next) == {1, 2} and "time" not in found.columns
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_family_comes_back_as_itself(suffix, tmp_path, monkeypatch):
     @dataclass(frozen=True, kw_only=True)

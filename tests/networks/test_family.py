@@ -1,7 +1,6 @@
 """What every family offers, and the coefficients made of it."""
 
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 from typing import Any
 
@@ -78,10 +77,6 @@ def test_coefficients_of_a_branch_of_scale_one():
 x = sp.Symbol("x")
 
 
-class Side(Enum):
-    LEFT = "left"
-
-
 @dataclass(frozen=True)
 class Noise:
     level: float
@@ -147,7 +142,7 @@ class TestOwnFamilies:
                 {"extra": value}
                 for value in (
                     *("[φ", "12", "true", "erf", '{"class": "x"}', "", None, True, np.arange(3.0)),
-                    *([1, [2.5, 3]], Fraction(1, 3), Side.LEFT, Noise(0.2), (Noise(0.1), "a")),
+                    *([1, [2.5, 3]], Fraction(1, 3), Noise(0.2), (Noise(0.1), "a")),
                     *(ft.Activation(sp.tanh(3 * x)), (ft.Activation(sp.sin(x), "s"), None)),
                 )
             ),
@@ -285,6 +280,11 @@ class TestDerive:
             ({"network": NET, "depth": 3}, TypeError, "derive needs a network or a depth"),
             ({"network": NET, "activation": "erf"}, TypeError, "activation is that of the network"),
             ({"network": "erf"}, TypeError, "depth must be an integer"),
+            (
+                {"network": ft.BlockNetwork(depth=1), "skip_scale": 0.5},
+                TypeError,
+                "skip_scale is that of the network, got 0.5",
+            ),
             ({"depth": 0}, ValueError, "depth must be an integer >= 1"),
         ],
     )

@@ -156,7 +156,6 @@ class TestFolder:
             job(folder)
             assert (folder / "report.html").read_text() == "new"
             (folder / "report.html").write_text("old")
-            (folder / "kernels.pdf").rename(folder / "fig3.pdf")
         assert os.listdir(tmp_path) == ["results"]
 
     def test_an_empty_folder_is_filled(self, tmp_path, instant):

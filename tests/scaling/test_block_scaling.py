@@ -106,7 +106,7 @@ def test_deep_networks_beyond_float64():
 
 
 REFUSED = {
-    "method='deep_limit' is of residual networks only": {"method": "deep_limit"},
+    "method='deep_limit' is not there for a BlockNetwork": {"method": "deep_limit"},
     "unknown argument 'order'": {"order": 2},
     "network must have weight variances > 0, and no batch axes": {
         "network": NET.replace(readout_weight_variance=0.0)

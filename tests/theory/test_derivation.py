@@ -96,14 +96,16 @@ def test_saturation_is_that_of_the_network_of_the_paper(quantity):
             other.latex(quantity)
 
 
-def test_explicit_responses_are_the_column_of_the_propagator():
-    """η^(l), χ^(l) and χ^out of two layers, r_l = γ_l² + a_l M'_{l-1}."""
-    text = derivation(2).latex("residual_response", layers="explicit")
-    assert r"\eta^{(2)} &= a_{2} M'_{1} r_{1} \\" in text
-    assert r"\eta^{(3)} &= a_{3} M'_{2} r_{2} r_{1}" in text
-    assert r"\chi^{(2)} &= r_{2} r_{1}" in derivation(2).latex("response", layers="explicit")
-    out = derivation(2).latex("output_response", layers="explicit")
-    assert r"\chi^{\mathrm{out}} = a_{3} M'_{2} r_{2} r_{1}" in out.replace("&", "")
+def test_responses_layer_by_layer_are_those_of_any_layer_with_numbers_put_in():
+    """η^(l), χ^(l) and χ^out of two layers, and G11 as the product that they make."""
+    of = {
+        "residual_response": r"\eta^{(1)} &= a_{1} M'_{0} \eta^{(0)} \\",
+        "response": r"\chi^{(2)} &= \left(\gamma_{2}^{2} + a_{2} M'_{1}\right) \chi^{(1)} \\",
+        "output_response": r"\chi^{\mathrm{out}} &= a_{3} M'_{2} \chi^{(2)} \\",
+        "G11": r"G_{11} = G_{12} S_{22} G_{21} \\",
+    }
+    for quantity, line in of.items():
+        assert line in derivation(2).latex(quantity, layers="explicit")
 
 
 def test_symbols_by_name():

@@ -14,7 +14,7 @@ from fieldtheory.scaling import deep_limit
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import family_action
 from fieldtheory.theory.elementary_averages import K_XX, X, Y, layer_averages, network_averages
-from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import K0_PAIR, oracle
 from tests.oracles import recursion
@@ -121,7 +121,7 @@ def test_blocks_of_the_derivation_are_those_of_solve(block):
 
 def test_formulas_change():
     theories = [ft.derive(net) for net in (plain(network()), network())]
-    usual, other = ({q: th.latex(q) for q in QUANTITIES if q not in SATURATION} for th in theories)
+    usual, other = ({q: th.latex(q) for q in FORMULAS if q not in SATURATION} for th in theories)
     changed = {name for name in usual if usual[name] != other[name]}
     assert changed == set(usual) - {"kernels", "S11", "G22"}
     named = [ft.derive(net).latex("saddle_point") for net in (network(), plain(network()))]
@@ -133,7 +133,7 @@ def test_formulas_change():
 def test_two_features_of_two_inputs(family, layers):
     """One average of the sum over features, in every result and in a notebook."""
     th = ft.derive(family(depth=2), inputs=2)
-    for quantity in set(QUANTITIES) - set(SATURATION):
+    for quantity in set(FORMULAS) - set(SATURATION):
         assert th.latex(quantity, layers)
     text = th.latex("saddle_point")
     assert text.count(r"\right\rangle") == 1 and r"\phi(h^{(l - 1)}_{\alpha})" in text

@@ -6,33 +6,34 @@ Is the theory right? Does it describe this width?
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fieldtheory.montecarlo.comparison import verdict_text
-from fieldtheory.montecarlo.comparison.compared_field import (
+from fieldtheory.montecarlo.comparison.compared import (
     AGREES,
     DISAGREES,
+    HEADS,
+    NUMBERS,
     OFF,
+    PLACES,
     RIGHT,
     UNRESOLVED,
+    WIDTH,
     WITHIN,
-    AtWidth,
-    Coefficient,
-    ComparedField,
+    Compared,
 )
 from fieldtheory.montecarlo.comparison.verdict_text import DESCRIBES, DOES_NOT
-from fieldtheory.numerics.fields import COMPARED, notes
-from fieldtheory.numerics.storage import Labelled, Variables
+from fieldtheory.numerics.fields import compared, notes
+from fieldtheory.numerics.storage import Variables
 from fieldtheory.numerics.stored import Stored
 from fieldtheory.plotting.tables import table_html, table_text
 
-_INPUTS = ("alpha", "beta", "gamma", "delta")
-# Columns of the table of all entries with their meaning and symbol, and those that others imply.
+# Columns of the table of all entries with their meaning and symbol.
 _COLUMNS = {
     "question": ("right: is the theory right; width: does it describe this width", ""),
     "quantity": ("compared field of the solution", "q"),
@@ -53,10 +54,11 @@ _COLUMNS = {
     "z": ("deviation in standard errors", "z"),
     "verdict": ("whether the entry agrees, or is within the tolerance", ""),
 }
-_DERIVED = ("deviation", "z", "verdict")
-_COUNTS = ("layer", "layer_", *_INPUTS)
-_NUMBERS = ("theory", "simulation", "error", "size")
-_NEXT = "theory_to_order_"
+_NEXT = "_to_order_"
+
+
+def _tuple(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +70,8 @@ class Comparison(Stored):
 
     Parameters
     ----------
-    extrapolated : tuple of Coefficient
-        Is the theory right? The coefficients of 1/N, extrapolated over ``widths``.
-    at_width : tuple of AtWidth
-        Does it describe this width? The quantities as they were simulated at ``width``.
+    columns : dict of str to ndarray
+        All compared entries, one in each row: those that are extrapolated, then those at the width.
     widths : tuple of int
         Widths N that were extrapolated.
     width : int
@@ -84,6 +84,8 @@ class Comparison(Stored):
         Quantities that are left out, each with the reason and what includes it.
     neglected : str
         What simulations have and the theory has not; empty if it is exact.
+    threshold, threshold_at_width : float
+        Largest |z| that counts as chance, in the extrapolated values and in those at the width.
 
     Examples
     --------
@@ -95,14 +97,54 @@ class Comparison(Stored):
     ('agrees', 'describes')
     """
 
-    extrapolated: tuple[Coefficient, ...]
-    at_width: tuple[AtWidth, ...]
+    settings: ClassVar = {
+        **{"widths": _tuple, "width": int, "false_alarm": float, "threshold": float},
+        **{"tolerance": float, "threshold_at_width": float, "not_compared": _tuple},
+        "neglected": str,
+    }
+
+    columns: dict[str, np.ndarray]
     widths: tuple[int, ...]
     width: int
     false_alarm: float
     tolerance: float
     not_compared: tuple[str, ...]
     neglected: str
+    threshold: float
+    threshold_at_width: float
+
+    @cached_property
+    def extrapolated(self) -> tuple[Compared, ...]:
+        """Is the theory right? The coefficients of 1/N, extrapolated over ``widths``."""
+        return tuple(self._compared(RIGHT, self.threshold))
+
+    @cached_property
+    def at_width(self) -> tuple[Compared, ...]:
+        """Does it describe this width? The quantities as they were simulated at ``width``."""
+        return tuple(self._compared(WIDTH, self.threshold_at_width))
+
+    def _compared(self, question: str, threshold: float) -> Iterator[Compared]:
+        heads = [self.columns[name] for name in HEADS]
+        for head in dict.fromkeys(zip(*(values.tolist() for values in heads), strict=True)):
+            if head[0] != question:
+                continue
+            kept = np.all([values == of for values, of in zip(heads, head, strict=True)], axis=0)
+            part = {name: values[kept] for name, values in self.columns.items()}
+            yield Compared(
+                question=question,
+                name=head[1],
+                order=head[2],
+                # Places that the quantity has are no -1 and no nan.
+                index={at: part[at] for at in PLACES if at in part and (part[at] >= 0).all()},
+                **{name: part[name] for name in NUMBERS},
+                threshold=threshold,
+                tolerance=self.tolerance,
+                with_next={
+                    int(name.partition(_NEXT)[2]): values
+                    for name, values in part.items()
+                    if _NEXT in name and not np.isnan(values).all()
+                },
+            )
 
     @cached_property
     def verdict(self) -> str:
@@ -125,10 +167,10 @@ class Comparison(Stored):
 
         Not resolved are deviations whose error is too large to compare them with the tolerance.
         """
-        deciding = [field for field in self.at_width if COMPARED[field.name].decides]
+        deciding = [field for field in self.at_width if compared()[field.name].decides]
         if any((field.verdicts == OFF).any() for field in deciding):
             return DOES_NOT
-        kernels = [field for field in deciding if COMPARED[field.name].of_kernels]
+        kernels = [field for field in deciding if compared()[field.name].of_kernels]
         return DESCRIBES if all((f.verdicts == WITHIN).all() for f in kernels) else UNRESOLVED
 
     @property
@@ -149,18 +191,23 @@ class Comparison(Stored):
         ``order`` is the power of 1/N of the theory, ``deviation`` relative. Where the solution has
         terms beyond the leading order, ``theory_to_order_1`` and so on contain them.
         """
-        table = {name: _with_none(name, values) for name, values in _table(self).items()}
-        return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        columns: dict[str, list[Any]] = {}
+        for name, values in self._columns().items():
+            missing = values == -1 if values.dtype.kind == "i" else values != values
+            column = values.astype(object)
+            column[missing] = None
+            columns[name] = column.tolist()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @property
     def summary(self) -> list[dict[str, Any]]:
         """Is the theory right? Of every coefficient its worst entry, and what it would show."""
-        return verdict_text.coefficient_rows(self.extrapolated)
+        return verdict_text.summary(self.extrapolated)
 
     @property
     def summary_at_width(self) -> list[dict[str, Any]]:
         """Does it describe this width? Of every quantity its worst entry."""
-        return verdict_text.width_rows(self.at_width)
+        return verdict_text.summary(self.at_width)
 
     def plot(self) -> Any:
         """Theory as lines and simulation as points, above what either answer rests on.
@@ -174,75 +221,49 @@ class Comparison(Stored):
         """
         from fieldtheory.plotting.theory_and_simulation import draw_comparison
 
-        raw = {field.name: field for field in self.at_width}
+        raw, known = {field.name: field for field in self.at_width}, compared()
         panels = [
-            (COMPARED[field.name].diagonal or COMPARED[field.name].symbol, field, raw[field.name])
+            (known[field.name].diagonal or known[field.name].symbol, field, raw[field.name])
             for field in self.extrapolated
             if field.name in raw and {"layer", "time"} & field.index.keys()
         ]
-        limits = self.extrapolated[0].threshold, self.tolerance
+        limits = self.threshold, self.tolerance
         # The question and the first word of the answer.
         short = [text[: text.index(": ")].removesuffix(",") for text in self.sentences]
         # Behind the hidden layers is the output.
-        outputs = [of for *_, of in panels if COMPARED[of.name].dims[0] == "layer"]
+        outputs = [of for *_, of in panels if compared()[of.name].dims[0] == "layer"]
         hidden = max((of.index["layer"].max() for of in outputs), default=np.inf)
         return draw_comparison(panels, self.widths, self.width, hidden, *limits, "\n".join(short))
 
-    def labelled(self, stored: bool) -> Labelled:
-        """A row for every comparison; indices that a quantity does not have are -1."""
-        variables: Variables = {}
-        for name, values in _table(self).items():
-            base, _, power = name.partition("_to_order_")
-            if not (stored and base in _DERIVED):
-                words, symbol = _COLUMNS[base]
-                words += f", to order {power} in 1/N" if power else ""
-                variables[name] = ("comparison",), values, notes(words, symbol)
-        attributes = {
-            "widths": json.dumps(self.widths),
-            "width": self.width,
-            "false_alarm": self.false_alarm,
-            "threshold": self.extrapolated[0].threshold,
-            "tolerance": self.tolerance,
-            "threshold_at_width": self.at_width[0].threshold,
-            "not_compared": json.dumps(self.not_compared),
-            "neglected": self.neglected,
+    def _columns(self) -> dict[str, np.ndarray]:
+        """The columns with those that follow from them."""
+        fields = [*self.extrapolated, *self.at_width]
+        columns = {name: values for name, values in self.columns.items() if _NEXT not in name}
+        columns |= {
+            "deviation": np.concatenate([field.deviation for field in fields]),
+            "z": np.concatenate([field.z for field in fields]),
+            "verdict": np.concatenate([field.verdicts for field in fields]),
         }
-        return Labelled(variables, {}, attributes)
+        for power in sorted({power for field in fields for power in field.with_next}):
+            others = [field.to_order(power) for field in fields]
+            for name in ("theory", "deviation", "z"):
+                values = np.concatenate([getattr(other, name) for other in others])
+                columns[f"{name}{_NEXT}{power}"] = values
+        return columns
+
+    def _arguments(self, stored: bool) -> Variables:
+        variables: Variables = {}
+        for name, values in (self.columns if stored else self._columns()).items():
+            base, _, power = name.partition(_NEXT)
+            words, symbol = _COLUMNS[base]
+            words += f", to order {power} in 1/N" if power else ""
+            variables[name] = ("comparison",), values, notes(words, symbol)
+        return variables
 
     @classmethod
-    def from_content(cls, content: dict[str, Any]) -> Self:
-        """The comparison of the arrays, numbers and text in a file."""
-        plain = {
-            name: np.asarray(value).item() for name, value in content.items() if np.size(value) == 1
-        }
-        right = {"threshold": plain["threshold"]}
-        described = {"threshold": plain["threshold_at_width"], "tolerance": plain["tolerance"]}
-        columns = {
-            name: np.asarray(values) for name, values in content.items() if np.ndim(values) == 1
-        }
-        heads = list(zip(*(columns[name].tolist() for name in list(_COLUMNS)[:3]), strict=True))
-        fields = [
-            (head, {name: values[[h == head for h in heads]] for name, values in columns.items()})
-            for head in dict.fromkeys(heads)
-        ]
-        return cls(
-            tuple(
-                Coefficient(**_entries(head, part), remainder=part["remainder"], **right)
-                for head, part in fields
-                if head[0] == RIGHT
-            ),
-            tuple(
-                AtWidth(**_entries(head, part), with_next=_sums(part), **described)
-                for head, part in fields
-                if head[0] != RIGHT
-            ),
-            tuple(json.loads(plain["widths"])),
-            plain["width"],
-            plain["false_alarm"],
-            plain["tolerance"],
-            tuple(json.loads(plain["not_compared"])),
-            plain["neglected"],
-        )
+    def _read_arguments(cls, content: dict[str, Any]) -> dict[str, Any]:
+        names = [of for name in _COLUMNS for of in content if of.partition(_NEXT)[0] == name]
+        return {"columns": {name: np.asarray(content[name]) for name in names}}
 
     def __str__(self) -> str:
         widths = verdict_text.listed(self.widths)
@@ -258,46 +279,3 @@ class Comparison(Stored):
     def __repr__(self) -> str:
         described = self.description if self.description != UNRESOLVED else "may describe"
         return f"Comparison({self.verdict}, {described} width {self.width}, widths={self.widths})"
-
-
-def _table(comparison: Comparison) -> dict[str, np.ndarray]:
-    """All entries as columns, with -1 and nan where a place or a number does not apply."""
-    fields: Sequence[ComparedField] = (*comparison.extrapolated, *comparison.at_width)
-    parts = [field.columns() for field in fields]
-    powers = sorted({p for field in comparison.at_width for p in field.with_next})
-    sums = [f"{key}_to_order_{power}" for power in powers for key in ("theory", "deviation", "z")]
-    present = {name for part in parts for name in part}
-    names = [name for name in _COLUMNS if name in present or name in _COUNTS]
-    return {
-        name: np.concatenate(
-            [
-                part.get(name, np.full(len(part["theory"]), -1 if name in _COUNTS else np.nan))
-                for part in parts
-            ]
-        )
-        for name in (*names, *sums)
-    }
-
-
-def _with_none(name: str, values: np.ndarray) -> list[Any]:
-    if values.dtype.kind == "U":
-        return values.tolist()
-    missing = values < 0 if name in _COUNTS else np.isnan(values)
-    return [None if no else value for value, no in zip(values.tolist(), missing, strict=True)]
-
-
-def _entries(head: tuple[str, str, int], part: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Arguments that both kinds of compared fields take, from the columns of one of them."""
-    index = {name: part[name] for name in _COUNTS if (part[name] >= 0).all()}
-    if "time" in part and not np.isnan(part["time"]).any():
-        index["time"] = part["time"]
-    numbers = {name: part[name] for name in _NUMBERS}
-    return {"name": str(head[1]), "order": int(head[2]), "index": index} | numbers
-
-
-def _sums(part: dict[str, np.ndarray]) -> dict[int, np.ndarray]:
-    return {
-        int(name.removeprefix(_NEXT)): values
-        for name, values in part.items()
-        if name.startswith(_NEXT) and not np.isnan(values).all()
-    }

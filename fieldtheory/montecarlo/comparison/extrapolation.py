@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.comparison.compared_field import AtWidth, Coefficient
+from fieldtheory.montecarlo.comparison.compared import HEADS, NUMBERS, PLACES
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
+from fieldtheory.montecarlo.comparison.layer_fields import measured_fields
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
-from fieldtheory.montecarlo.comparison.residual_fields import measured_fields
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import Solution
 
 # What networks with the same K0 may differ in.
@@ -38,11 +37,10 @@ def compare(
 ) -> Comparison:
     """Is the theory right, and does it describe this width? Held against simulated networks.
 
-    Two questions with two answers. Whether the theory is right is asked of the limit of wide
-    networks: the simulated values are extrapolated over several widths, coefficient by coefficient
-    in 1/N, and only deviations beyond chance count. Whether it describes a width is asked of the
-    values at that width as they are: how far off the leading order is, in per cent and in standard
-    errors. A right theory does not describe every width.
+    Whether the theory is right is asked of the limit of wide networks: the simulated values are
+    extrapolated over several widths, coefficient by coefficient in 1/N. Whether it describes a
+    width is asked of the values at that width as they are: how far off the leading order is. A
+    right theory does not describe every width.
 
     Compared are C*, K, the shift of the means, G11, Var K and the four-point vertex, with the means
     and covariances of the networks; η, χ and χ^out, as derivatives, where ``responses`` are given.
@@ -50,10 +48,9 @@ def compare(
     Of P inputs, with p = P(P+1)/2 pairs, G11 has ((L + 1) p)² entries that are averages of four
     signals. Up to 20 000 (L = 20 for P = 3) are computed, in seconds to a minute, and 1500 (L = 11
     for P = 2, L = 5 for P = 3) if φ has kinks and no closed form. Of more, fluctuations are
-    compared if the solution has them by then: ask for ``solution.G11``, ``kernel_variance``,
-    ``four_point`` and ``mean_shift`` before. Of G11 and the vertex every simulation has the entries
-    of each pair of inputs with itself, and ``simulate(..., cross_inputs=True)`` those of all pairs
-    of pairs. The answer names what is not compared.
+    compared if the solution has them: ask for ``solution.G11``, ``kernel_variance``, ``four_point``
+    and ``mean_shift`` before. Pairs of inputs are compared with themselves, and with others where
+    simulations have these: ``simulate(..., cross_inputs=True)``.
 
     Parameters
     ----------
@@ -91,22 +88,18 @@ def compare(
 
     Notes
     -----
-    The theory is the leading order in 1/N of each quantity and the next ones that the solution has.
-    From k widths N_i the coefficients of N^0, ..., N^-(k-1) are
-    those of Lagrange's polynomial: for N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is
-    left out of the limit is of order N^-k. Its size is taken as the product over the widths of
-    n ε_i |q|, where q is the quantity, ε the largest relative variance of the kernels of earlier
-    layers as simulated, n = 1 for kernels, covariances and vertices, and for responses the number
-    of gains that are multiplied. A deviation beyond the statistical error but not beyond this size
-    is "not resolved", one beyond both "disagrees".
+    From k widths N_i the coefficients of N^0, ..., N^-(k-1) are those of Lagrange's polynomial: for
+    N and 2N the limit is 2 m(2N) − m(N) (Richardson). What is left out of the limit is taken as
+    the product over the widths of n ε_i |q|, where q is the quantity, ε the largest relative
+    variance of the kernels of earlier layers as simulated, n = 1 for kernels, covariances and
+    vertices, and for responses the number of gains that are multiplied. A deviation beyond the
+    statistical error but not beyond this size is "not resolved", one beyond both "disagrees".
 
     Statistical errors decide by |z|, with a threshold from Student's distribution and Bonferroni's
     correction for the number of comparisons. Correlations between them make false alarms rarer. For
-    covariances z follows this distribution from about 1000 samples on.
-    Values for which chance would hide even an error of 100 % are "too noisy" and do not count; the
-    answer names their quantities and how many times as many networks they need, as errors fall as
-    1/√samples. Nor do quantities that are "zero in both", theory and simulation; the answer names
-    them too.
+    covariances z follows this distribution from about 1000 samples on. Values for which chance
+    would hide even an error of 100 % are "too noisy" and do not count, nor do quantities that are
+    "zero in both". The answer names them, and how many times as many networks the first ones need.
 
     A width is described if all deviations of kernels stay within ``tolerance`` even with the
     error that chance allows, and not described if one of a kernel or a response is beyond it even
@@ -130,7 +123,8 @@ def compare(
     >>> compare(ft.solve(net, 0.3), tiny)
     Comparison(agrees, does not describe width 3, widths=(3, 6))
     """
-    if not isinstance(solution, Computed):
+    # Theory has a tolerance.
+    if "rtol" not in getattr(solution, "settings", ()):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if isinstance(solution, Solution) and solution.convention != "derivative":
         solution = replace(solution, convention="derivative")
@@ -172,49 +166,34 @@ def comparison_of(
     ``batches`` are those of the standard errors; ``neglected`` names the terms that simulations
     have and the theory has not. The other arguments are those of `Comparison`.
     """
-    extrapolated = _with_values(entries for each in measured for entries in coefficients(each))
-    raw = _with_values(
+    from scipy import stats
+
+    right = [block for each in measured for block in coefficients(each)]
+    raw = [
         at_width(each, which)
         for each in measured
         for which in np.flatnonzero(each.widths == width).tolist()
-    )
-    if not extrapolated or not raw:
-        raise ValueError("ensemble must have kernels that fluctuate, got none")
-    names = {entries["name"] for entries in extrapolated}
-    zeros = [
-        name
-        for each in measured
-        for order, (name, term) in each.orders.items()
-        if name not in names and order - each.field.order < len(each.widths) and not term.any()
     ]
+    right, raw = ([block for block in of if block["theory"].size] for of in (right, raw))
+    if not right or not raw:
+        raise ValueError("ensemble must have kernels that fluctuate, got none")
+    names = {block["quantity"] for block in right}
+    terms = [term for each in measured for term in each.coefficients.values()]
+    zeros = [name for name, term in terms if name not in names and not np.nan_to_num(term).any()]
     if zeros:
         not_compared = (*not_compared, f"{', '.join(zeros)} (zero in theory and simulation)")
-    freedom = batches - 1
-    right: dict[str, Any] = {"threshold": _threshold(extrapolated, false_alarm, freedom)}
-    described: dict[str, Any] = {"threshold": _threshold(raw, false_alarm, freedom)}
-    described["tolerance"] = tolerance
+    columns = {}
+    for name in dict.fromkeys((*HEADS, *PLACES, *NUMBERS, *(n for block in raw for n in block))):
+        parts = [(of.get(name, PLACES.get(name, np.nan)), len(of["theory"])) for of in right + raw]
+        columns[name] = np.concatenate([np.broadcast_to(*part) for part in parts])
+    if np.isnan(columns["time"]).all():
+        del columns["time"]
+    # |z| that chance exceeds in any of the entries with the probability ``false_alarm``.
+    counts = [sum(len(block["theory"]) for block in of) for of in (right, raw)]
+    thresholds = [float(stats.t.isf(false_alarm / (2 * n), batches - 1)) for n in counts]
     return Comparison(
-        tuple(Coefficient(**entries, **right) for entries in extrapolated),
-        tuple(AtWidth(**entries, **described) for entries in raw),
-        widths,
-        width,
-        false_alarm,
-        tolerance,
-        not_compared,
-        neglected,
+        columns, widths, width, false_alarm, tolerance, not_compared, neglected, *thresholds
     )
-
-
-def _with_values(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [entries for entries in fields if entries["theory"].size]
-
-
-def _threshold(fields: list[dict[str, Any]], false_alarm: float, freedom: int) -> float:
-    """The |z| that chance exceeds in any of the entries with the probability ``false_alarm``."""
-    from scipy import stats
-
-    count = sum(entries["theory"].size for entries in fields)
-    return float(stats.t.isf(false_alarm / (2 * count), freedom))
 
 
 def checked_simulations(

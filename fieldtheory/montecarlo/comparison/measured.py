@@ -2,136 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fieldtheory.montecarlo.comparison.compared import RIGHT, WIDTH
 from fieldtheory.numerics.fields import Field
+
+# Relative difference of two numbers without errors that is no rounding.
+_DIFFERENCE = 1e-9
+# An error below this part of a value is the rounding of a number that does not fluctuate.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A field of the theory and its simulations at widths N_i; arrays of one shape.
-
-    Parameters
-    ----------
-    field : Field
-    theory : ndarray
-        Of the width of the solution.
-    values, errors : list of ndarray
-        Simulated values and standard errors of every width, narrow ones first.
-    widths : ndarray of float
-        N_i.
-    width : float
-        That of the solution.
-    size : ndarray
-        To what deviations are relative.
-    remainder : callable
-        Size of the terms that the coefficient of N^-j of the extrapolation leaves out, of j.
-    index : dict of str to ndarray
-        Places of the entries along the axes, see `ComparedField`.
-    distinct : ndarray of bool
-        One of the entries that are equal by symmetry.
-    next_orders : dict of int to (str, ndarray)
-        Terms of higher powers of 1/N, and their names; of covariances of two layers they may be
-        those of a layer with itself.
-    """
+    """A field of the theory and its simulations at widths N_i; arrays of one shape."""
 
     field: Field
+    # Of the width of the solution.
     theory: np.ndarray
+    # Simulated values and standard errors of every width N_i, narrow ones first.
     values: list[np.ndarray]
     errors: list[np.ndarray]
     widths: np.ndarray
+    # That of the solution.
     width: float
+    # To what deviations are relative.
     size: np.ndarray
-    remainder: Callable[[int], np.ndarray]
+    # Size of the terms that the coefficients of N^0, N^-1, ... of the extrapolation leave out.
+    remainders: list[np.ndarray]
+    # Places of the entries along the axes, see `Compared`.
     index: dict[str, np.ndarray]
+    # One of the entries that are equal by symmetry.
     distinct: np.ndarray
+    # Names and terms of higher powers of 1/N, nan where the solution has none.
     next_orders: dict[int, tuple[str, np.ndarray]]
 
     @property
-    def orders(self) -> dict[int, tuple[str, np.ndarray]]:
-        """Names and values of the field and its next orders, by their power of 1/N."""
-        return {self.field.order: (self.field.name, self.theory)} | self.next_orders
+    def coefficients(self) -> dict[int, tuple[str, np.ndarray]]:
+        """Names and values of the coefficients that the widths determine, by power of 1/N."""
+        orders = {self.field.order: (self.field.name, self.theory)} | self.next_orders
+        return {k: of for k, of in orders.items() if k - self.field.order < len(self.widths)}
 
 
 def coefficients(measured: Measured) -> Iterator[dict[str, Any]]:
-    """The coefficients of 1/N that the widths determine: `Coefficient` without its threshold."""
+    """Each coefficient of 1/N that the widths determine: columns of `Comparison`."""
     base, widths = measured.field.order, measured.widths / measured.width
-    for order, (name, theory) in measured.orders.items():
+    for order, (name, theory) in measured.coefficients.items():
         power = order - base
-        if power >= len(widths):
-            continue
         # The power of 1/N is that of the network of the solution.
         factors = extrapolation_weights(widths, power) * widths**base
-        size = np.abs(theory) if power else measured.size
-        parts = {
-            "size": size,
-            "remainder": measured.remainder(power),
-            "error": np.sqrt(sum((f * e) ** 2 for f, e in _pairs(factors, measured.errors))),
+        errors = [f * error for f, error in zip(factors, measured.errors, strict=True)]
+        columns = {
+            "theory": theory,
+            "error": np.sqrt(np.sum(np.square(errors), axis=0)),
+            "size": measured.size if power == 0 else np.abs(theory),
+            "remainder": measured.remainders[power],
         }
-        summands = [f * value for f, value in _pairs(factors, measured.values)]
-        if theory.ndim < measured.theory.ndim:
-            summands = [np.diagonal(values) for values in summands]
-            parts = {
-                key: np.diagonal(values) if values.ndim > theory.ndim else values
-                for key, values in parts.items()
-            }
-        entries = _entries(measured, theory, summands, parts)
-        yield entries | {"name": name, "order": order}
+        summands = [f * value for f, value in zip(factors, measured.values, strict=True)]
+        entries = _entries(measured, columns, summands)
+        yield entries | {"question": RIGHT, "quantity": name, "order": order}
 
 
 def at_width(measured: Measured, which: int) -> dict[str, Any]:
-    """The field at the width of an index: `AtWidth` without threshold and tolerance."""
+    """The field at the width of an index, as `coefficients` are."""
     field, ratio = measured.field, measured.width / measured.widths[which]
-    total = theory = measured.theory * ratio**field.order
-    orders = {}
+    theory, size = (values * ratio**field.order for values in (measured.theory, measured.size))
+    columns, total = {"theory": theory, "error": measured.errors[which], "size": size}, theory
     for order, (_, term) in measured.next_orders.items():
-        if term.ndim < theory.ndim:
-            term = np.where(np.eye(len(term), dtype=bool), np.diag(term), np.nan)
-        orders[order] = total = total + term * ratio**order
-    size = measured.size * ratio**field.order
-    parts: dict[Any, Any] = {"error": measured.errors[which], "size": size, **orders}
-    entries = _entries(measured, theory, [measured.values[which]], parts)
-    if not field.decides:
-        # What is 0, such as the vertex of the inputs, has no relative deviation.
-        kept = entries["size"] > 0
-        index = {key: at[kept] for key, at in entries.pop("index").items()}
-        entries = {key: part[kept] for key, part in entries.items()} | {"index": index}
-    with_next = {order: entries.pop(order) for order in orders}
-    names = {"name": field.name, "order": field.order, "with_next": with_next}
-    return entries | names
+        columns[f"theory_to_order_{order}"] = total = total + term * ratio**order
+    # What is 0, such as the vertex of the inputs, has no relative deviation.
+    entries = _entries(measured, columns, [measured.values[which]], field.decides | (size > 0))
+    return entries | {"question": WIDTH, "quantity": field.name, "order": field.order}
 
 
 def _entries(
-    measured: Measured, theory: np.ndarray, summands: list[np.ndarray], parts: dict[Any, Any]
-) -> dict[Any, Any]:
+    measured: Measured,
+    columns: dict[str, np.ndarray],
+    summands: list[np.ndarray],
+    kept: np.ndarray | bool = True,
+) -> dict[str, Any]:
     """The entries that fluctuate or differ, each once; simulated values are sums of summands."""
-    # Relative difference of two such numbers that is no rounding.
-    exact_difference = 1e-9
-    # An error below this part of a value is the rounding of a number that does not fluctuate.
-    rounding_of_errors = 1e-14
-    index, distinct = measured.index, measured.distinct
-    if theory.ndim < measured.theory.ndim:
-        index = {key: np.diagonal(at) for key, at in index.items() if key != "layer_"}
-        distinct = np.diagonal(distinct)
-    values = np.sum(summands, axis=0)
+    theory, error, values = columns["theory"], columns["error"], np.sum(summands, axis=0)
+    # Nothing is larger than the nan of what the theory does not have.
     scale = np.maximum(np.abs(theory), np.max(np.abs(summands), axis=0))
-    error = np.where(parts["error"] > rounding_of_errors * scale, parts["error"], 0.0)
-    kept = distinct & ((error > 0) | (np.abs(values - theory) > exact_difference * scale))
-    arrays = parts | {"theory": theory, "simulation": values, "error": error}
-    return {"index": {key: at[kept] for key, at in index.items()}} | {
-        key: np.asarray(part)[kept] for key, part in arrays.items()
-    }
+    error = np.where(error > _ROUNDING * scale, error, 0.0)
+    moves = (error > 0) | (np.abs(values - theory) > _DIFFERENCE * scale)
+    kept = kept & measured.distinct & moves
+    columns = columns | {"simulation": values, "error": error}
+    return {name: column[kept] for name, column in (measured.index | columns).items()}
 
 
 def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
     """Weights of values at the widths N_i that give the coefficient of N^-order.
 
-    Examples
-    --------
     >>> extrapolation_weights(np.array([100.0, 200.0]))
     array([-1.,  2.])
     >>> extrapolation_weights(np.array([100.0, 200.0]), order=1)
@@ -140,10 +107,6 @@ def extrapolation_weights(widths: np.ndarray, order: int = 0) -> np.ndarray:
     # In units of the smallest width, so that the powers are of one size.
     powers = np.vander(widths[0] / widths, increasing=True)
     return np.linalg.inv(powers)[order] * widths[0] ** order
-
-
-def _pairs(factors: np.ndarray, arrays: Sequence[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
-    return zip(factors, arrays, strict=True)
 
 
 def kernel_sizes(kernels: np.ndarray, matrix: bool) -> np.ndarray:

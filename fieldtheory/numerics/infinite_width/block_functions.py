@@ -56,9 +56,12 @@ def _compiled(
     """F and its derivatives as arrays of the shape of the variables and parameters."""
     parameters = sorted(F.free_symbols.difference(variables), key=str)
     # As one fraction, which is exactly 0 where a norm without ε fixes a variance.
-    gradient = [sp.factor(F.diff(x)) for x in variables] if order else []
-    hessian = [slope.diff(x) for slope in gradient for x in variables] if order > 1 else []
-    function = lambdify([*variables, *parameters], [F, *gradient, *hessian])
+    derivatives = [sp.factor(F.diff(x)) for x in variables] if order else []
+    found = [F, *derivatives]
+    for _ in range(1, order):
+        derivatives = [slope.diff(x) for slope in derivatives for x in variables]
+        found += derivatives
+    function = lambdify([*variables, *parameters], found)
 
     def arrays(K: Sequence[np.ndarray], values: Mapping[str, Any]) -> list[np.ndarray]:
         numbers = function(*K, *(values[str(each)] for each in parameters))

@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain
 from fieldtheory.numerics.markov.fluctuations import Fluctuations
+from fieldtheory.numerics.markov.second_order import SecondOrder
 from fieldtheory.numerics.several_inputs.pair_theory import error_of
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
 from fieldtheory.numerics.symmetric_matrices import assembled, packed, unpacked
@@ -47,6 +48,24 @@ class MarkovTheory:
     def of_inputs(self) -> MarkovTheory:
         """Those of one input and of several."""
         return self
+
+    @cached_property
+    def one(self) -> SecondOrder:
+        """The order 1/N² of one input."""
+        field = self.field
+        if not field.has_matrix:
+            field = MeanField(field.network, field.input_kernel[None, None])
+        return SecondOrder(BlockChain(field))
+
+    def alone(self, i: int) -> SecondOrder:
+        """That of input i of several."""
+        K0 = self.field.input_kernel[i : i + 1, i : i + 1]
+        return SecondOrder(BlockChain(MeanField(self.field.network, K0)))
+
+    @property
+    def kernel_shift_2(self) -> np.ndarray:
+        """The term of ⟨R^(l)⟩ of order 1/N²."""
+        return self.one.kernel_shift_2
 
     def _of_entries(self, values: np.ndarray) -> np.ndarray:
         """Entries α <= β as matrices over N."""
@@ -100,8 +119,8 @@ class MarkovTheory:
         residual, stream = self._chain.shifts
         return self._of_entries(np.concatenate([stream, residual[-1:]]))
 
-    def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂ of the mean shifts of C^(l), (L + 2, ...), of R^(l), (L + 1, ...), and its error."""
+    def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂ of the mean shifts of C^(l), (2, L + 2, ...), and of R^(l), (2, L + 1, ...)."""
         network, chain = self.field.network, self._chain.chain
         K, size = chain.states[0][0], packed(eta) if self.field.has_matrix else eta[:, None]
         pairs = np.triu_indices(chain.field.input_kernel.shape[-1])
@@ -128,9 +147,8 @@ class MarkovTheory:
             arguments = K[others], largest, False, size[:, others]
             estimate = by_covariances(of_pairs, *arguments)
             values[:, others], errors[:, others] = estimate[0], error_of(estimate)
-        residual, stream = values[: len(eta)], values[len(eta) :]
-        parts = residual, stream, errors[len(eta) :]
-        return tuple(map(self._of_entries, parts))  # type: ignore[return-value]
+        both = self._of_entries(np.stack([values, errors]))
+        return both[:, : len(eta)], both[:, len(eta) :]
 
     def spread(self, kernels: np.ndarray) -> np.ndarray:
         """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
@@ -144,9 +162,14 @@ class MarkovTheory:
 
         return warn_if_spread(self.field.network, self.kernel_variance, kernels, own, curvatures)
 
-    def covariance_with_output(self, U: np.ndarray) -> np.ndarray:
-        """Cov(R^(l), Tr U C^(L+1)), last that of C^(L+1), shape (L + 2, P, P)."""
+    def covariances_with_output(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cov(C^(l), Tr U C^(L+1)) and Cov(R^(l), Tr U C^(L+1)), the latter's last that of C^(L+1).
+
+        Both of shape (L + 2, P, P).
+        """
         chain = self._chain
-        layers = np.array([*chain.with_output, chain.covariances.residual[-1, -1]])
-        traces = (unpacked(layers, True) * U).sum(axis=(-1, -2))
-        return unpacked(traces, True)
+        residual = chain.covariances.residual[:, -1]
+        stream = np.array([*chain.with_output, residual[-1]])
+        traces = ((unpacked(each, True) * U).sum(axis=(-1, -2)) for each in (residual, stream))
+        first, second = (unpacked(each, True) for each in traces)
+        return first, second

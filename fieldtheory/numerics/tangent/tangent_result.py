@@ -178,7 +178,7 @@ def tangent_kernels(
     >>> bool(np.isclose(learned, ft.solve(net, 0.5).output_kernel))
     True
     """
-    checked = deep_network(network)
+    checked = deep_network(network, "tangent_kernels")
     kernel = validation.input_kernel_array("K0", K0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     parametrization = checked_parametrization(parametrization)

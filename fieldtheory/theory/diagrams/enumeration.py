@@ -46,15 +46,6 @@ def graphs(legs: int, loops: int) -> Iterator[Graph]:
     With I lines, V vertices and E legs a connected graph has I − V − E + 1 loops. Every line brings
     1/N and every vertex N, so that all of a number of loops are of order (1/N)^(loops + E − 1).
 
-    Parameters
-    ----------
-    legs, loops : int
-        E >= 1 and the number of loops >= 0.
-
-    Yields
-    ------
-    Graph
-
     Examples
     --------
     >>> [graph.vertices for graph in graphs(legs=1, loops=1)]

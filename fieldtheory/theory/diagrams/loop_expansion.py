@@ -40,11 +40,6 @@ class Diagram:
         full line       G11, the covariance of two kernels
         half dashed     G12, the response of a kernel (full end) to a conjugate (dashed end)
 
-    Parameters
-    ----------
-    graph : Graph
-        Legs, vertices and lines; see `fieldtheory.theory.diagrams.enumeration`.
-
     Examples
     --------
     >>> zero, one, other = diagrams(legs=1, loops=1)
@@ -120,26 +115,8 @@ def diagrams(legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
     They are of order (1/N)^(loops + legs − 1). Tadpoles count: the expansion is about the saddle
     point and not about the mean. Those that vanish by causality are among them and say so. What is
     not listed: vertices without a conjugate, which vanish since averages are normalised, and
-    lines between two conjugates, since G22 = 0.
-
-    Parameters
-    ----------
-    legs : int
-        E >= 1.
-    loops : int
-        At least 0; for one leg at least 1, since without loops that is the saddle point. One more
-        takes some fifty times as many diagrams: 5252 of ⟨C⟩ with three loops, in more than a
-        minute.
-
-    Returns
-    -------
-    tuple of Diagram
-        One for each class under permutations of the legs.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If legs or loops are not of the stated kind.
+    lines between two conjugates, since G22 = 0. One more loop takes some fifty times as many: 5252
+    of ⟨C⟩ with three loops, in more than a minute.
 
     Examples
     --------
@@ -161,14 +138,6 @@ def _diagrams(legs: int, loops: int) -> tuple[Diagram, ...]:
 @dataclass(frozen=True, repr=False)
 class Correction:
     """The sum of all diagrams of ⟨C⟩, ⟨C;C⟩, ... with a number of loops, of one network.
-
-    Parameters
-    ----------
-    action : Action
-    propagator : Propagator
-    legs, loops : int
-    family : subclass of LayeredNetwork
-        Whose observables are written in its LaTeX.
 
     Examples
     --------
@@ -264,18 +233,7 @@ Vertex = Callable[[int, int], np.ndarray]
 
 
 def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
-    """All derivatives of an action of one order at C̃ = 0, SymPy expressions in the kernels.
-
-    Parameters
-    ----------
-    action : Action
-    conjugates, kernels : int
-        n and m.
-
-    Returns
-    -------
-    ndarray of object, shape (F,) * (n + m)
-        Symmetric in the first n and in the last m indices.
+    """All derivatives of an action by n conjugates and m kernels at C̃ = 0, (F,) * (n + m).
 
     Examples
     --------

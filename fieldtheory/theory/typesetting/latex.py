@@ -252,11 +252,6 @@ def matrix(rows: list[list[str]]) -> str:
 def latex(value: Any) -> str:
     """LaTeX of an expression, matrix or equation in the notation of the papers.
 
-    Returns
-    -------
-    str
-        Without delimiters.
-
     Examples
     --------
     >>> from fieldtheory.averages import GaussianAverage

@@ -26,18 +26,7 @@ _FULL = 0.4
 
 @dataclass(frozen=True)
 class Equation:
-    """left = right, for what is noted behind it.
-
-    Parameters
-    ----------
-    left : str
-    right : sympy.Expr or str
-        Broken into lines where it is too wide; a text outside its brackets alone.
-    note : str
-        For which layers it holds, such as "1 \\leq l \\leq L".
-    relation : str
-        Between left and right.
-    """
+    """left = right, for what is noted behind it; a text is broken outside its brackets alone."""
 
     left: str
     right: sp.Expr | str
@@ -49,16 +38,8 @@ class Equation:
 class Array:
     """A block of the Hessian or propagator: a matrix, or a table of entries where that is wide.
 
-    Parameters
-    ----------
-    left : str
-    right : sympy.ImmutableMatrix
-    factor : sympy.Expr
-        Taken out of all entries in front of the matrix.
-    names : sequence of str
-        How rows and columns are called.
-    symmetric : bool
-        Whether one half of the entries is enough.
+    ``factor`` is taken out of all entries, ``names`` are those of rows and columns; of a symmetric
+    one half of the entries is enough.
     """
 
     left: str
@@ -213,23 +194,10 @@ def _text_pieces(text: str) -> Iterator[_Piece]:
 
 
 def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") -> str:
-    """Blocks of equations one below the other, within a column.
+    """Blocks of equations one below the other: lists of `Equation`, or an `Array`.
 
-    Parameters
-    ----------
-    blocks : sequence
-        Each is a list of `Equation` or an `Array`.
-    column : float
-        Its width in points.
-    labels : str
-        If given, every block is an ``align`` that may break across pages, every equation has a
-        number and a ``\\label`` that begins with it.
-
-    Returns
-    -------
-    str
-        LaTeX for ``\\[...\\]``, without delimiters, or for the text of a document where equations
-        are numbered; environments of amsmath alone.
+    With ``labels`` every block is an ``align`` that may break across pages, and every equation has
+    a number and a ``\\label`` that begins with it.
 
     Examples
     --------

@@ -80,16 +80,6 @@ _OTHER_SYMBOL, _UNKNOWN = 8.0, 10.0
 def width(latex: str) -> float:
     """The estimated width of a formula in points.
 
-    Parameters
-    ----------
-    latex : str
-        Without delimiters.
-
-    Returns
-    -------
-    float
-        Rarely more than a tenth off, and seldom too small.
-
     Examples
     --------
     >>> round(width("a + b")), round(width(r"\\frac{a + b}{2}"))

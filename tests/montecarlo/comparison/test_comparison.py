@@ -378,7 +378,7 @@ class TestNextOrders:
         np.testing.assert_allclose(
             kernels.with_next[1], (solution.residual_kernels + shift)[1:], rtol=1e-14
         )
-        leading, rest = kernels.deviation[1], kernels.next_order(1)["deviation"][1]
+        leading, rest = kernels.deviation[1], kernels.to_order(1).deviation[1]
         assert abs(leading) > 0.01 and abs(rest) < abs(leading) / 2
         assert "With 1/N it is" in found.sentences[1]
         assert found.summary_at_width[0]["with 1/N"] is not None
@@ -438,12 +438,12 @@ class TestSecondOrder:
         solution, found = second
         (field,) = [field for field in found.at_width if field.name == "G11"]
         same = field.index["layer"] == field.index["layer_"]
-        rest = field.next_order(2)
+        rest = field.to_order(2)
         expected = (np.diagonal(solution.G11) + solution.variance_2)[1:]
-        np.testing.assert_allclose(rest["theory"][same], expected, rtol=1e-14)
-        assert np.isnan(rest["theory"][~same]).all()
+        np.testing.assert_allclose(rest.theory[same], expected, rtol=1e-14)
+        assert np.isnan(rest.theory[~same]).all()
         last = np.flatnonzero(same)[-1]
-        assert field.z[last] > 10 and abs(rest["z"][last]) < 0.4 * field.z[last]
+        assert field.z[last] > 10 and abs(rest.z[last]) < 0.4 * field.z[last]
         row = next(row for row in found.rows if row["layer_"] == 2 and row["layer"] == 1)
         assert row["theory_to_order_2"] is None
 

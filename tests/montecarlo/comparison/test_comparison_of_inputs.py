@@ -132,7 +132,7 @@ class TestSeveralInputs:
         assert f"Not compared: {words}." in found.sentences[0]
 
     def test_many_averages_wait_until_they_are_asked_for(self, monkeypatch):
-        monkeypatch.setattr("fieldtheory.montecarlo.comparison.residual_fields._MOST_AVERAGES", 400)
+        monkeypatch.setattr("fieldtheory.montecarlo.comparison.layer_fields._MOST_AVERAGES", 400)
         net = network(6, width=50, branch_scale=0.3)
         pair, s = drawn(net, K0_PAIR, (50, 100), 40), ft.solve(net, K0_PAIR)
         found = compare(s, pair)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.comparison.compared_field import Coefficient
+from fieldtheory.montecarlo.comparison.compared import Compared
 
 
 def coefficient(error, theory=(1.0, 2.0), remainder=(0.0, 0.0), simulation=None):
     theory = np.array(theory)
-    return Coefficient(
+    return Compared(
+        question="right",
         name="mean_shift",
         index={"layer": np.array([1, 2])},
         order=1,
@@ -20,6 +21,7 @@ def coefficient(error, theory=(1.0, 2.0), remainder=(0.0, 0.0), simulation=None)
         error=np.full(2, error),
         size=np.abs(theory),
         threshold=4.0,
+        tolerance=0.05,
         remainder=np.array(remainder),
     )
 

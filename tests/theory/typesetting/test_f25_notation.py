@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.theory.formulas import QUANTITIES
+from fieldtheory.theory.formulas import FORMULAS
 from fieldtheory.theory.typesetting.latex import in_letters
 from tests.theory.typesetting.test_latex import typeset
 from tests.theory.typesetting.test_symbols import undefined
@@ -85,7 +85,7 @@ def test_it_fits_and_every_symbol_is_defined(inputs, column, tmp_path):
     th = ft.derive(2, inputs)
     found = {
         f"{q} {numbered}": th.latex(q, notation="F25", width=column, numbered=numbered)
-        for q in QUANTITIES
+        for q in FORMULAS
         for numbered in (True, False)
     }
     assert typeset(tmp_path, found, column=column) == {}

@@ -15,7 +15,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.report.document import mathml
 from fieldtheory.theory import generic
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, Setter, page
@@ -63,14 +63,12 @@ def theory(depth, inputs, activation, of_paper):
 def strings(depth, inputs, activation, of_paper):
     """Every LaTeX of a derivation by its arguments."""
     th = theory(depth, inputs, activation, of_paper)
-    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    quantities = FORMULAS if of_paper else [q for q in FORMULAS if q not in SATURATION]
     found = {
         (q, layers, short): th.latex(q, layers, short)
         for q in quantities
         for layers in LAYERS
         for short in (True, False)
-        # Entry by entry for all pairs of two inputs: seconds at the first, minutes beyond.
-        if short or layers == "generic" or (inputs, depth) < (2, 2)
     }
     return {" ".join(map(str, key)): text for key, text in found.items()}
 
@@ -125,7 +123,7 @@ def test_numbered_results_fit_a_column_and_break_over_pages(
 ):
     """With a label for every number; the tall ones over pages of 300 pt."""
     th = theory(depth, inputs, activation, of_paper)
-    quantities = QUANTITIES if of_paper else [q for q in QUANTITIES if q not in SATURATION]
+    quantities = FORMULAS if of_paper else [q for q in FORMULAS if q not in SATURATION]
     found = {
         f"{q} {layers} {numbered}": th.latex(q, layers, width=column, numbered=numbered)
         for q in quantities
@@ -164,17 +162,6 @@ def test_several_results_have_their_definitions_once():
     assert "C &= C_{*}" in both and "C &= C_{*}" not in text
 
 
-def test_what_is_not_written_out_says_so():
-    for th, options in (
-        (ft.derive(4), {}),
-        (ft.derive(1, 2), {}),
-        (ft.derive(1, 2), {"abbreviate": False}),
-    ):
-        assert "not written out" in th.latex("G11", "explicit", **options)
-    assert "not written out" not in ft.derive(3).latex("G11", "explicit")
-    assert "not written out" in ft.derive(1, 2).latex("G12", "explicit", abbreviate=False)
-
-
 @pytest.mark.parametrize("depth", [2, 6])
 def test_parts_show_formulas_in_a_notebook(depth):
     th = ft.derive(depth)
@@ -186,8 +173,8 @@ def test_parts_show_formulas_in_a_notebook(depth):
 
 
 def test_entries_have_no_common_factor_left():
-    text = ft.derive(3).latex("G11", layers="explicit")
-    assert "N G_{11}^{1 2} &= a_{1} a_{2} Q_{0 1} + a_{1}^{2} a_{2} M'_{1} Q_{0 0}" in text
+    text = ft.derive(3).latex("G12", layers="explicit", width=246)
+    assert r"N G_{12}^{2 0} &= \frac{a_{2} M'_{1} r_{1}}{\nu_{0}}" in text
     assert r"}{N}" not in text
 
 
@@ -202,7 +189,7 @@ def test_everything_renders(depth, inputs, activation, of_paper, katex_failures)
     found = dict(strings(depth, inputs, activation, of_paper))
     th = theory(depth, inputs, activation, of_paper)
     if of_paper:
-        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*QUANTITIES, "symbols")}
+        found |= {f"F25 {q}": th.latex(q, notation="F25") for q in (*FORMULAS, "symbols")}
     assert katex_failures(found) == {}
     for name in ("action", "hessian", "propagator"):
         assert mathml(found[f"{name} generic True"]).startswith("<math")
@@ -372,7 +359,8 @@ def test_variables_that_are_not_signals_show_their_covariance():
 
 def test_saddle_point_of_a_pair_is_starred_once():
     text = derivation(1, 2).latex("saddle_point", layers="explicit")
-    assert "C^{(1)}_{1 2, *} &=" in text and r"\phi(h^{(0)}_{1}) \phi(h^{(0)}_{2})" in text
+    assert r"C^{(1)}_{\alpha \beta, *} &= a_{1}" in text
+    assert r"\phi(h^{(0)}_{\alpha}) \phi(h^{(0)}_{\beta})" in text
     assert text.count(r"\tilde{C}") == 1
     assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
     assert "_*" not in text
@@ -383,15 +371,6 @@ def test_kernels_have_the_indices_of_pairs():
         assert left in derivation(1, inputs).latex("kernels")
     constraints = r"= - N \sum_{\alpha \leq \beta} \left(\nu_{0} C^{(0)}_{\alpha \beta} \tilde{C}"
     assert constraints in derivation(1, 2).latex("action").replace("&", "")
-
-
-@pytest.mark.parametrize("depth, written_out", [(3, True), (4, False)])
-def test_large_covariances_are_products(depth, written_out):
-    text = derivation(depth).latex("G11", layers="explicit")
-    assert ("G_{11}^{1 1} &=" in text) == written_out
-    assert (r"G_{11}^{l m} &= \sum_{k=1}^{l} \sum_{n=1}^{m} G_{12}^{l k} S_{22}^{k n}" in text) == (
-        not written_out
-    )
 
 
 @pytest.mark.parametrize(

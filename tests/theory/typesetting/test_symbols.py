@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.theory.formulas import QUANTITIES, SATURATION
+from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from tests.examples import derivation
 
 # Commands that set a formula, and mathematics that needs no definition.
@@ -58,7 +58,7 @@ def test_every_symbol_is_defined(inputs, activation, layers):
     each = derivation(2, inputs, activation)
     listed = re.sub(r"\\text\{.*?\}", "", th.latex("symbols"))
     missing = {}
-    for quantity in QUANTITIES:
+    for quantity in FORMULAS:
         cases = {"": th.latex(quantity, layers)}
         if inputs == 1 or layers == "generic":
             cases["written out"] = th.latex(quantity, layers, abbreviate=False)
