@@ -73,7 +73,9 @@ def test_compare_of_two_inputs():
 
 
 def test_tangent():
-    table = rows("tangent", *TYPED, "-k", 0.3, "--rate", "inner_weight=0", "--rate", "readout_bias=2")
+    table = rows(
+        "tangent", *TYPED, "-k", 0.3, "--rate", "inner_weight=0", "--rate", "readout_bias=2"
+    )
     theta = ft.tangent_kernels(NET, 0.3, {"inner_weight": 0, "readout_bias": 2})
     np.testing.assert_allclose(column(table, "Theta"), theta.tangent_kernels, rtol=1e-14)
 
@@ -115,7 +117,10 @@ def test_sweep():
     [
         (("solve", "--digits", 30), "digits is not there for a BlockNetwork, because"),
         (("solve", "--order", 2), "order=2 is not there for a BlockNetwork, because"),
-        (("optimum", "--method", "deep_limit"), "method='deep_limit' is not there for a BlockNetwork"),
+        (
+            ("optimum", "--method", "deep_limit"),
+            "method='deep_limit' is not there for a BlockNetwork",
+        ),
         (("tangent", "--rate", "weight=2"), "rates must be one of readin_weight"),
         (("derive", "--layers", "explicit"), "layers is not there for a BlockNetwork, because"),
         (

@@ -7,7 +7,6 @@ from scipy.special import erf
 import fieldtheory as ft
 from fieldtheory.criticality import closure_G11, component_kernels, susceptibilities
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.sklearn import NetworkGPRegressor
 from tests.oracles import block_networks as oracle
 
 K0 = np.array([[1.0, 0.3, -0.2], [0.3, 0.5, 0.1], [-0.2, 0.1, 0.8]])
