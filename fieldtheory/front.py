@@ -10,10 +10,9 @@ from fieldtheory.averages.errors import PrecisionError, QuadratureError
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.criticality.critical_line import EdgeOfChaos
+from fieldtheory.criticality.kept_variance import CriticalBlock, critical_block
 from fieldtheory.criticality.universality import CriticalPoint, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
-from fieldtheory.grams.gram_critical import CriticalBlock, critical_block
-from fieldtheory.grams.gram_scaling import spread_scaling
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
@@ -36,7 +35,7 @@ from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
-from fieldtheory.scaling.kernel_width import required_width
+from fieldtheory.scaling.demands import required_width, spread_scaling
 from fieldtheory.sweeps.parameter_grid import sweep
 from fieldtheory.sweeps.saved_results import load
 from fieldtheory.theory.derivation import Derivation, derive

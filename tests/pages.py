@@ -4,6 +4,7 @@
     python    the same; or code, where the next block follows the word "prints" with what it prints;
               if its first line is a comment such as "# blocks.py" it is also a file of that name
     console   commands after $, run by the package without a shell, and what they print
+    toml      a file of the name in its first line, a comment
 
 Blocks of other languages are not run. Answers are compared as pytest does, with ... for any text
 and numbers by the digits shown. Of code and commands without an answer any will do.
@@ -27,10 +28,10 @@ from _pytest.doctest import _get_checker, _get_number_flag
 from typer.testing import CliRunner
 
 BLOCK = re.compile(
-    r"^```(pycon|python|console)\n(.*?)^```\n(?:\nprints\n\n```\n(.*?)^```\n)?",
+    r"^```(pycon|python|console|toml)\n(.*?)^```\n(?:\nprints\n\n```\n(.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
-FILE = re.compile(r"# (\w+\.py)\n")
+FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | _get_number_flag()
 CHECKER = _get_checker()
@@ -48,6 +49,8 @@ def run(path, folder, write=False):
         language, content, shown = match.groups()
         if language == "console":
             content = _called(content, write)
+        elif language == "toml":
+            Path(FILE.match(content)[1]).write_text(content, encoding="utf-8")
         elif content.startswith(">>>"):
             content = _typed(content, found, write)
         else:

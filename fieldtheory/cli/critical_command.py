@@ -6,30 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from fieldtheory.cli.options import ACTIVATION, NETWORK, OutputFormat
+from fieldtheory.cli.options import OutputFormat
 from fieldtheory.cli.problem import Problem, with_network
 from fieldtheory.cli.terminal import print_rows
 
-CriticalActivation = Annotated[
-    str | None,
-    typer.Option(
-        "--activation",
-        "-a",
-        help=ACTIVATION,
-        show_default="relu; gelu of blocks",
-        rich_help_panel=NETWORK,
-    ),
-]
 _WITHOUT = (
-    *("K0", "activation", "depth", "width", "branch_scale", "schedule", "skip_scale"),
+    *("K0", "depth", "width", "branch_scale", "schedule", "skip_scale"),
     *("weight_variance", "bias_variance", "readout_weight_variance", "readout_bias_variance"),
 )
 
 
-@with_network(*_WITHOUT)
+@with_network(*_WITHOUT, activation="relu; gelu of blocks")
 def critical(
     problem: Problem,
-    activation: CriticalActivation = None,
+    *,
     skip_scale: Annotated[
         str | None,
         typer.Option(
@@ -85,25 +75,35 @@ def critical(
         optimal_skip_scale,
         vertex_slope,
     )
+    from fieldtheory.grams.gram_critical import critical_block
     from fieldtheory.networks.block import BlockNetwork
 
-    if isinstance(problem.network, BlockNetwork):
-        if (depth, width, outputs) != (None, None, 1):
-            raise ValueError("depth, width and outputs must be left out for --family block")
-        print_rows(_of_blocks(problem.network, activation, skip_scale, K0), format, "blocks")
-        return
-    phi = values.activation(activation or "relu")
-    if (depth is None) != (width is None):
-        raise ValueError("depth and width must be given together, got one of them")
+    network = problem.network
+    phi = network.activation if "activation" in problem.given else values.activation("relu")
+    scales: Any = 0.0
     if skip_scale is not None:
-        scales: Any = values.numbers("skip_scale", skip_scale)
-    elif depth is None or width is None:
-        scales = 0.0
-    else:
+        scales = values.numbers("skip_scale", skip_scale)
+    elif "skip_scale" in problem.given:
+        scales = network.skip_scale
+    elif (depth is None) != (width is None):
+        raise ValueError("depth and width must be given together, got one of them")
+    elif depth is not None:
         ratio = validation.integer("depth", depth, 1) / validation.integer("width", width, 1)
         scales = optimal_skip_scale(phi, ratio, outputs)
+    scales = scales if isinstance(scales, list) else [scales]
+    if isinstance(network, BlockNetwork):
+        if (depth, width, outputs) != (None, None, 1):
+            raise ValueError("depth, width and outputs must be left out for --family block")
+        found = [
+            (gamma, *critical_block(network.replace(skip_scale=gamma), K0)) for gamma in scales
+        ]
+        rows = [
+            dict(zip(("gamma", "rho", "chi_par", "chi_perp"), row, strict=True)) for row in found
+        ]
+        print_rows(rows, format, "blocks")
+        return
     rows = []
-    for gamma in scales if isinstance(scales, list) else [scales]:
+    for gamma in scales:
         point = critical_point(phi, gamma)
         rows.append(
             {
@@ -118,20 +118,3 @@ def critical(
             }
         )
     print_rows(rows, format, f"critical networks, φ = {phi.name}")
-
-
-def _of_blocks(
-    network: Any, activation: str | None, skip_scale: str | None, K0: float
-) -> list[dict[str, Any]]:
-    """A row for every γ."""
-    import fieldtheory as ft
-    from fieldtheory.cli import values
-
-    if activation is not None:
-        network = network.replace(activation=values.activation(activation))
-    scales = values.numbers("skip_scale", skip_scale or "0")
-    rows = []
-    for gamma in scales if isinstance(scales, list) else [scales]:
-        rho, parallel, perpendicular = ft.critical_block(network.replace(skip_scale=gamma), K0)
-        rows.append({"gamma": gamma, "rho": rho, "chi_par": parallel, "chi_perp": perpendicular})
-    return rows

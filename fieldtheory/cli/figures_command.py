@@ -15,21 +15,6 @@ from fieldtheory.cli.resuming import parts_of
 from fieldtheory.cli.terminal import echo
 from fieldtheory.families import registered
 
-
-def _cifar10(folder: Path | None, otherwise: str) -> Any:
-    """The images of CIFAR-10, or None and a line on stderr that says what is done without them."""
-    from fieldtheory.data import load_cifar10
-
-    if folder is not None:
-        return load_cifar10(folder)
-    echo(
-        f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder names the "
-        "folder cifar-10-batches-py",
-        err=True,
-    )
-    return None
-
-
 _NETWORKS = "samples seed jobs"
 # NAME is PAPER.FIGURE: `fieldtheory.figures.PAPER` has FIGURE, which computes, and draw_FIGURE. The
 # words are arguments of the former, besides progress; "samples*20" is 20 times --samples.
@@ -160,6 +145,7 @@ def _named(name: str) -> list[str]:
 
 def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, Any]) -> Path:
     """Draw one figure; returns the path of the picture."""
+    from fieldtheory import data
     from fieldtheory import figures as papers
     from fieldtheory.plotting import style
 
@@ -169,10 +155,19 @@ def _draw(name: str, folder: Path, data_folder: Path | None, options: dict[str, 
     with parts_of(folder / name, f".{figure}") as parts:
         more = {"samples": options["samples"] * int(factors.get("samples") or 1)}
         more["directory"] = parts
-        if "dataset" in factors:
-            more["dataset"] = _cifar10(data_folder, "MNIST takes its place")
-        if "cifar10" in factors:
-            more["cifar10"] = _cifar10(data_folder, "its panel is empty")
+        for word, otherwise in (
+            ("dataset", "MNIST takes its place"),
+            ("cifar10", "its panel is empty"),
+        ):
+            if word in factors and data_folder is not None:
+                more[word] = data.load_cifar10(data_folder)
+            elif word in factors:
+                more[word] = None
+                echo(
+                    f"CIFAR-10 is drawn where the data are present: {otherwise}; --data-folder "
+                    "names the folder cifar-10-batches-py",
+                    err=True,
+                )
         arguments = {word: (options | more)[word] for word in factors}
         numbers = getattr(module, figure)(progress=True, **arguments)
         drawn = getattr(module, f"draw_{figure}")(numbers)

@@ -14,6 +14,7 @@ from fieldtheory.cli.terminal import echo, print_rows
 @with_network("branch_scale", "schedule", "width", data=True)
 def optimum(
     problem: Problem,
+    *,
     method: Annotated[
         Literal["response", "saturation", "large_depth", "deep_limit"],
         typer.Option(
@@ -78,21 +79,15 @@ def optimum(
     options = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
     given: Any = {name: value for name, value in options.items() if value is not None}
     scalings = np.asarray(ft.optimal_scaling(net, kernel, method, progress=sampled, **given))
+    rows: list[dict[str, Any]] = [{"depth": net.depth, "K0": kernel, "rho": scalings}]
     if sampled:
         rows = _data_rows(scalings)
         if scalings.ndim > 1 and (words := few_pairs(scalings)):
             echo(f"note: {words}", err=True)
-    elif scalings.ndim == 0:
-        rows = [{"depth": net.depth, "K0": float(kernel), "rho": float(scalings)}]
-    else:
+    elif scalings.ndim:
         rows = [
-            {
-                "depth": net.depth,
-                "alpha": a,
-                "beta": b,
-                "K0": kernel[a, b],
-                "rho": None if np.isnan(scalings[a, b]) else scalings[a, b],
-            }
+            {"depth": net.depth, "alpha": a, "beta": b, "K0": kernel[a, b]}
+            | {"rho": None if np.isnan(scalings[a, b]) else scalings[a, b]}
             for a, b in zip(*np.triu_indices(len(scalings)), strict=True)
         ]
     print_rows(rows, format, title)
@@ -102,18 +97,18 @@ def _data_rows(scaling: Any) -> list[dict[str, Any]]:
     """Means over the variances and, of a matrix, over its pairs, with their number and range."""
     import numpy as np
 
+    entries = {"variances": scaling}
+    if scaling.ndim > 1:
+        pairs = scaling[np.triu_indices(len(scaling), 1)]
+        entries = {"variances": scaling.diagonal(), "covariances": pairs[~np.isnan(pairs)]}
     columns: dict[str, Any] = {
         "mean rho": np.mean,
         "median": np.median,
         "min": np.min,
         "max": np.max,
     }
-    entries = [scaling]
-    if scaling.ndim > 1:
-        pairs = scaling[np.triu_indices(len(scaling), 1)]
-        entries = [scaling.diagonal(), pairs[~np.isnan(pairs)]]
     return [
         {"entries": name, "number": len(values)}
         | {column: of(values) if len(values) else None for column, of in columns.items()}
-        for name, values in zip(("variances", "covariances"), entries, strict=False)
+        for name, values in entries.items()
     ]

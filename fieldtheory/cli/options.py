@@ -11,8 +11,6 @@ import typer
 from fieldtheory.cli.terminal import Format
 
 NETWORK = "The network"
-_network = partial(typer.Option, rich_help_panel=NETWORK)
-_block = partial(typer.Option, rich_help_panel="Of --family block")
 # Written out, so that a help page does not load what computes with them.
 ACTIVATIONS = (
     "erf, tanh, relu, leaky_relu, linear, logistic, gelu, swish, sin, gelu_tanh, quick_gelu, elu, "
@@ -26,50 +24,27 @@ INTENTS = (
 )
 SCHEDULES = "uniform 1/√L, decreasing 1/(√l ln(l+1)), none 1"
 ACTIVATION = f"φ: {ACTIVATIONS}, or an expression in h such as `tanh(2*h)` or `h*erf(h)`."
+_network = partial(typer.Option, rich_help_panel=NETWORK)
+_block = partial(typer.Option, rich_help_panel="Of --family block")
 Depth = Annotated[int, _network("--depth", "-L", help="Number of residual layers L.")]
-NetworkActivation = Annotated[
-    str | None, _network("--activation", "-a", help=ACTIVATION, show_default="erf; gelu of blocks")
+NetworkFile = Annotated[
+    Path | None,
+    _network(
+        "--network",
+        help="A .toml file with parameters of a network by their names in Python, and family = "
+        '"ResidualNetwork", "FeedForwardNetwork", "BlockNetwork" or, for `diffusion`, '
+        '"DiffusionNetwork". Options that are typed come first.',
+        show_default=False,
+    ),
 ]
 Family = Annotated[
-    Literal["residual", "block"],
+    Literal["residual", "block"] | None,
     _network(
         help="residual: one matrix in every branch. block: two, with a norm and perhaps a gate, as "
-        "transformers have."
+        "transformers have.",
+        show_default="residual",
     ),
 ]
-BranchScale = Annotated[
-    str, _network(help="ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.")
-]
-ScheduleName = Annotated[
-    str | None,
-    _network(
-        "--schedule", help=f"ρ_l by name: {SCHEDULES}.", show_default="ρ as --branch-scale says"
-    ),
-]
-SkipScale = Annotated[str, _network(help="γ: one number, or L numbers.")]
-WeightVariance = Annotated[
-    float | None, _network(help="σ_w² of the residual layers.", show_default="1.25")
-]
-BiasVariance = Annotated[
-    float | None, _network(help="σ_b² of the residual layers.", show_default="0.05")
-]
-ReadinWeight = Annotated[
-    float | None, _network(help="σ_w² of the read-in; as the residual layers if left out.")
-]
-ReadinBias = Annotated[
-    float | None,
-    _network(
-        help="σ_b² of the read-in, a part of K0; as the residual layers if left out, 0 for "
-        "samples that are rescaled."
-    ),
-]
-ReadoutWeight = Annotated[
-    float | None, _network(help="σ_w² of the readout; as the residual layers if left out.")
-]
-ReadoutBias = Annotated[
-    float | None, _network(help="σ_b² of the readout; as the residual layers if left out.")
-]
-Width = Annotated[int, _network(help="Width N of the layers.")]
 Normalization = Annotated[
     Literal["rms", "layer", "none"] | None, _block(help="The norm.", show_default="rms")
 ]
@@ -80,20 +55,58 @@ NormPosition = Annotated[
 Gated = Annotated[
     bool | None, _block(help="Hidden units φ(u) v, as of SwiGLU.", show_default="no-gated")
 ]
-# Of `BlockNetwork` alone, by the names of its parameters: kind, help, what is there if left out.
-_OF_BLOCK: dict[str, tuple[Any, str, str]] = {
-    "epsilon": (float, "ε of the norm.", "0"),
-    "expansion": (float, "Hidden units over the width, M/N.", "4"),
-    "inner_weight_variance": (str, "σ_w²: one number, or L numbers.", "1"),
-    "gate_weight_variance": (str, "σ_v² of the gate, likewise.", "1"),
-    "outer_weight_variance": (str, "σ_w'², likewise; none keeps the signal, 1/⟨a²⟩.", "none"),
-    "inner_bias_variance": (float, "σ_b².", "0"),
-    "outer_bias_variance": (float, "σ_b'².", "0"),
+
+
+def option(
+    kind: Any, words: str, default: str | bool = False, *flags: str, panel: str
+) -> tuple[Any, None]:
+    """The annotation of an option that is None if it is not typed, and this None."""
+    shown = typer.Option(*flags, help=words, show_default=default, rich_help_panel=panel)
+    return Annotated[kind | None, shown], None
+
+
+of_network = partial(option, panel=NETWORK)
+_of_block = partial(option, panel="Of --family block")
+_AS_LAYERS = "as the residual layers"
+READIN = {
+    "readin_weight_variance": of_network(float, "σ_w² of the read-in.", _AS_LAYERS),
+    "readin_bias_variance": of_network(
+        float, "σ_b² of the read-in, a part of K0; 0 for samples that are rescaled.", _AS_LAYERS
+    ),
 }
-BLOCK: Any = {"normalization": Normalization, "norm_position": NormPosition, "gated": Gated}
-BLOCK |= {
-    name: Annotated[kind | None, _block(help=words, show_default=default)]
-    for name, (kind, words, default) in _OF_BLOCK.items()
+# Parameters of networks; what is not typed is left to a file or the family.
+PARAMETERS: dict[str, Any] = {
+    "network": (NetworkFile, None),
+    "depth": of_network(int, "Number of residual layers L.", "50", "--depth", "-L"),
+    # `with_network` says what it is if it is left out.
+    "activation": None,
+    "branch_scale": of_network(
+        str, "ρ >= 0: one number, L numbers 0.3,0.2,..., or a name as of --schedule.", "1"
+    ),
+    "schedule": of_network(str, f"ρ_l by name: {SCHEDULES}.", "ρ as --branch-scale says"),
+    "skip_scale": of_network(str, "γ: one number, or L numbers.", "1"),
+    "weight_variance": of_network(float, "σ_w² of the residual layers.", "1.25"),
+    "bias_variance": of_network(float, "σ_b² of the residual layers.", "0.05"),
+    **READIN,
+    "readout_weight_variance": of_network(float, "σ_w² of the readout.", _AS_LAYERS),
+    "readout_bias_variance": of_network(float, "σ_b² of the readout.", _AS_LAYERS),
+    "width": of_network(int, "Width N of the layers.", "500"),
+}
+# What other families have besides.
+OF_FAMILIES: dict[str, Any] = {
+    "family": (Family, None),
+    "normalization": (Normalization, None),
+    "norm_position": (NormPosition, None),
+    "gated": (Gated, None),
+    "epsilon": _of_block(float, "ε of the norm.", "0"),
+    "expansion": _of_block(float, "Hidden units over the width, M/N.", "4"),
+    "inner_weight_variance": _of_block(str, "σ_w²: one number, or L numbers.", "1"),
+    "gate_weight_variance": _of_block(str, "σ_v² of the gate, likewise.", "1"),
+    "outer_weight_variance": _of_block(
+        str, "σ_w'², likewise; none keeps the signal, 1/⟨a²⟩.", "none"
+    ),
+    "inner_bias_variance": _of_block(float, "σ_b².", "0"),
+    "outer_bias_variance": _of_block(float, "σ_b'².", "0"),
 }
 InputKernel = Annotated[
     str,
@@ -110,44 +123,38 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Processes that work at once.", show_default="one"),
 ]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help="Samples as inputs: digits, mnist, or a .npz or .csv file, one sample per row.",
-        show_default=False,
+of_samples = partial(option, panel="Samples")
+# Samples, which of them are taken, and the columns of a file.
+SAMPLES: dict[str, Any] = {
+    "data": of_samples(
+        str, "Samples as inputs: digits, mnist, or a .npz or .csv file, one sample per row."
     ),
-]
-Scale = Annotated[
-    str | None,
-    typer.Option(
-        help="With --data: the variance K0 that every sample is rescaled to, the read-in without "
+    "classes": of_samples(str, "Classes of samples to keep.", "0,3; all of a file"),
+    "count": of_samples(int, "Number of samples.", "20 of digits and mnist; all of a file"),
+    "label": of_samples(
+        str,
+        "Column, or array of an .npz file, of the labels.",
+        "label, labels, y, target or class",
+    ),
+    "drop": of_samples(str, "Columns of a .csv file to leave out, by name: `id,date`."),
+    "standardise": of_samples(
+        bool,
+        "Columns of a file with mean 0 and deviation 1, for different units.",
+        False,
+        "--standardise",
+    ),
+}
+INPUTS: dict[str, Any] = {
+    "K0": (InputKernel, "0.05"),
+    "data": SAMPLES["data"],
+    "scale": of_samples(
+        str,
+        "With --data: the variance K0 that every sample is rescaled to, the read-in without "
         "biases; or none: samples as they are, K0 = σ_w² x·x/d + σ_b².",
-        show_default="0.05",
+        "0.05",
     ),
-]
-Classes = Annotated[
-    str | None, typer.Option(help="Classes of samples to keep.", show_default="0,3; all of a file")
-]
-Count = Annotated[
-    int | None,
-    typer.Option(help="Number of samples.", show_default="20 of digits and mnist; all of a file"),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        help="Column, or array of an .npz file, of the labels.",
-        show_default="label, labels, y, target or class",
-    ),
-]
-Drop = Annotated[
-    str | None, typer.Option(help="Columns of a .csv file to leave out, by name: `id,date`.")
-]
-Standardise = Annotated[
-    bool,
-    typer.Option(
-        "--standardise", help="Columns of a file with mean 0 and deviation 1, for different units."
-    ),
-]
+    **SAMPLES,
+}
 Digits = Annotated[int, typer.Option(help="Decimal digits of the mpmath side, at least 20.")]
 Save = Annotated[
     Path | None, typer.Option(help="A file for the result, .npz or .nc; ft.load reads it.")

@@ -9,6 +9,7 @@ import typer
 
 from fieldtheory.cli.options import OutputFormat, Save, Seed
 from fieldtheory.cli.problem import Problem, with_network
+from fieldtheory.cli.resuming import require_place
 from fieldtheory.cli.terminal import print_rows
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @with_network("K0", data="digits")
 def posterior(
     problem: Problem,
+    *,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +73,7 @@ def posterior(
     from fieldtheory.inference.network_posterior import posterior as network_posterior
     from fieldtheory.numerics.solution import solve
 
+    require_place(save, ".npz", ".nc")
     if not 0 <= test < 1:
         raise ValueError(f"test must be a share from 0 to below 1, got {test!r}")
     kernel = np.asarray(problem.kernel)
@@ -82,14 +85,19 @@ def posterior(
         problem.network, kernel, targets[:count], noise, order,
         samples=paths, seed=seed, progress=True,
     )  # fmt: skip
-    rows = _rows(result, targets[count:])
+    found = _found(result, targets[count:])
     if response:
         # Of the mean of entries at most the mean of their errors.
         before = solve(problem.network, kernel).output_response
         fields = before, result.output_response_shift, result.output_response_shift_error
         first = count if test else 0
         chi, shift, error = (each[first:, first:].mean() for each in fields)
-        rows.append(_row("response of the output", chi, chi + shift, error))
+        found["response of the output"] = chi, chi + shift, error
+    columns = "infinite", "width N", "error"
+    rows = [
+        {"quantity": name} | dict(zip(columns, map(float, values), strict=True))
+        for name, values in found.items()
+    ]
     if save is not None:
         result.save(save)
     title = f"{problem.words}, {count} of them with labels, φ = {problem.network.activation.name}"
@@ -111,10 +119,10 @@ def _targets(problem: Problem, typed: str | None) -> np.ndarray:
         return np.asarray(np.eye(len(classes))[place] - 1 / len(classes))
     from fieldtheory.cli.values import table_of_file
 
-    if not Path(typed).is_file() or Path(typed).suffix not in (".csv", ".npy"):
+    if Path(typed).suffix not in (".csv", ".npy"):
         raise ValueError(
-            f"labels must be a .csv or .npy file of numbers that exists, got {typed!r}; for a "
-            "column of the data say --label"
+            f"labels must be a .csv or .npy file of numbers, got {typed!r}; for a column of the "
+            "data say --label"
         )
     table = table_of_file("labels", Path(typed))
     table = table[:, 0] if table.ndim > 1 and table.shape[1] == 1 else table
@@ -126,34 +134,27 @@ def _targets(problem: Problem, typed: str | None) -> np.ndarray:
     return table
 
 
-def _rows(result: Any, held_out: np.ndarray) -> list[dict[str, Any]]:
+def _found(result: Any, held_out: np.ndarray) -> dict[str, tuple[Any, Any, Any]]:
+    """Quantities at infinite width, at width N, and the standard errors of the latter."""
     import numpy as np
 
     count = len(result.labels)
     evidence = result.log_evidence_nngp, result.log_evidence, result.log_evidence_error
-    rows = [_row("log evidence per label", *(value / count for value in evidence))]
+    found = {"log evidence per label": tuple(value / count for value in evidence)}
     if len(held_out):
         means = result.mean_nngp[count:], result.mean[count:]
         error = 2 * np.abs(means[1] - held_out) * result.mean_error[count:]
-        first, second = (((mean - held_out) ** 2).mean() for mean in means)
-        spread = np.sqrt((error**2).sum()) / error.size
-        rows.append(_row("squared error of held out", first, second, spread))
-        first, second = ((_classes(mean) != _classes(held_out)).mean() for mean in means)
-        rows.append(_row("share of wrong classes", first, second, 0.0))
+        squares = (((mean - held_out) ** 2).mean() for mean in means)
+        found["squared error of held out"] = (*squares, np.sqrt((error**2).sum()) / error.size)
+        # The class is the sign of one output, the largest of several.
+        several = held_out.ndim > 1
+        classes = [x.argmax(axis=1) if several else x > 0 for x in (*means, held_out)]
+        wrong = ((mean != classes[2]).mean() for mean in classes[:2])
+        found["share of wrong classes"] = (*wrong, 0.0)
     for name, layer in (("last hidden layer", -2), ("output", -1)):
-        size = np.linalg.norm(result.kernels[layer])
-        change = np.linalg.norm(result.kernel_shift[layer]) / size
-        error = np.linalg.norm(result.kernel_shift_error[layer]) / size
-        rows.append(_row(f"kernel learned, {name}", 0.0, change, error))
-    rows.append(_row("expansion ratio", 0.0, float(result.expansion_ratio), 0.0))
-    return rows
-
-
-def _row(name: str, infinite: Any, finite: Any, error: Any) -> dict[str, Any]:
-    values = map(float, (infinite, finite, error))
-    return {"quantity": name} | dict(zip(("infinite", "width N", "error"), values, strict=True))
-
-
-def _classes(outputs: np.ndarray) -> Any:
-    """The sign of one output, the largest of several."""
-    return outputs.argmax(axis=1) if outputs.ndim > 1 else outputs > 0
+        shift, error, size = (
+            np.linalg.norm(each[layer])
+            for each in (result.kernel_shift, result.kernel_shift_error, result.kernels)
+        )
+        found[f"kernel learned, {name}"] = 0.0, shift / size, error / size
+    return found | {"expansion ratio": (0.0, result.expansion_ratio, 0.0)}

@@ -4,85 +4,69 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldtheory.cli import options
-from fieldtheory.cli.options import NETWORK
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fieldtheory.data import Dataset
 
-_INPUTS = {
-    "K0": (options.InputKernel, "0.05"),
-    "data": (options.Data, None),
-    "scale": (options.Scale, None),
-    "classes": (options.Classes, None),
-    "count": (options.Count, None),
-    "label": (options.Label, None),
-    "drop": (options.Drop, None),
-    "standardise": (options.Standardise, False),
-}
-_READIN = {
-    "readin_weight_variance": (options.ReadinWeight, None),
-    "readin_bias_variance": (options.ReadinBias, None),
-}
-_PARAMETERS = {
-    "depth": (options.Depth, 50),
-    "activation": (options.NetworkActivation, None),
-    "branch_scale": (options.BranchScale, "1.0"),
-    "schedule": (options.ScheduleName, None),
-    "skip_scale": (options.SkipScale, "1.0"),
-    "weight_variance": (options.WeightVariance, None),
-    "bias_variance": (options.BiasVariance, None),
-    **_READIN,
-    "readout_weight_variance": (options.ReadoutWeight, None),
-    "readout_bias_variance": (options.ReadoutBias, None),
-    "width": (options.Width, 500),
-}
-_FAMILIES = {"family": (options.Family, "residual")} | {
-    name: (option, None) for name, option in options.BLOCK.items()
-}
-# Parameters of `values.network` that have another name on the command line.
-_NAMES = {"activation": "typed_activation", "schedule": "schedule_name"}
-
 
 class Problem(NamedTuple):
-    """Network and inputs of a command.
+    """Network and inputs of a command: K0 and words on it, or the samples and their options.
 
-    Parameters
-    ----------
-    network : ResidualNetwork or BlockNetwork
-    kernel : float or ndarray, shape (P, P)
-        K0.
-    words : str
-        What samples were read and how they were scaled; empty for a kernel that was typed.
-    samples : Dataset or None
-        The samples as they are, if the inputs are samples.
-    typed : str
-        The options that name the samples, as they were typed.
-    measured : bool
-        Whether their dimension d_in is known: it was typed, or there are no samples.
+    ``given`` are the parameters of the network that were typed or stand in its file.
     """
 
     network: Any
+    given: frozenset[str]
     kernel: float | np.ndarray
     words: str
     samples: Dataset | None
     typed: str
-    measured: bool
 
     def require_dimension(self, where: str) -> None:
-        """Raise where d_in counts, but was not typed."""
-        if not self.measured:
+        """Raise where d_in counts, but was not given for samples."""
+        if self.samples is not None and "input_dim" not in self.given:
             raise ValueError(
                 f"input_dim must be given with data {where}, got none: it is the number of columns"
             )
+
+
+def with_options(
+    *groups: Mapping[str, tuple[Any, Any]], build: Callable[..., tuple[Any, ...]] = lambda *t: t
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command groups of options, each an annotation and a default by name.
+
+    What is typed is handed to it as a mapping for each group, or as what ``build`` makes of them;
+    its own options stand behind its ``*``.
+    """
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for group in groups
+        for name, (kind, default) in group.items()
+    ]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+        first = [option for option in own if option.default is option.empty]
+        optional = [option for option in own if option not in first]
+
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            typed = [{name: arguments.pop(name) for name in group} for group in groups]
+            command(*build(*typed), **arguments)
+
+        order = [*first, *shared, *optional]
+        run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+        return run
+
+    return decorated
 
 
 def with_network(
@@ -92,103 +76,50 @@ def with_network(
     dimension: str = "",
     most: int | None = None,
     families: bool = True,
+    activation: str = "erf; gelu of blocks",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a network and its inputs, and hand it the `Problem` of them.
 
-    Parameters
-    ----------
-    *without : str
-        Parameters of the network, or K0, that the command does not have.
-    data : bool or str
-        Whether samples may take the place of K0, or the samples that are there by default.
-    readin : bool
-        Whether the variances of the read-in may be typed. Rescaled samples have no biases there.
-    dimension : str
-        The option for which the dimension of the inputs counts, if it may be typed.
-    most : int, optional
-        Of more samples than this a part is taken, see `fieldtheory.report.inputs.part`.
-    families : bool
-        Whether the command is for networks of all families.
+    ``without`` are options that it does not have; ``data`` says whether samples may take the place
+    of K0, or which do by default, ``readin`` whether the variances of the read-in may be typed,
+    ``dimension`` for which option that of the inputs counts. Of more samples than ``most`` a part
+    is taken. ``activation`` is what its help says of φ that is not typed.
     """
-    inputs = {n: o for n, o in _INPUTS.items() if (data or n == "K0") and n not in without}
+    inputs = {n: o for n, o in options.INPUTS.items() if (data or n == "K0") and n not in without}
     if isinstance(data, str):
-        inputs["data"] = (options.Data, data)
-    left = {*without, *(() if readin else _READIN)}
-    every = _PARAMETERS | (_FAMILIES if families else {})
+        inputs["data"] = (inputs["data"][0], data)
+    every = options.PARAMETERS | (options.OF_FAMILIES if families else {})
+    left = {*without, *(() if readin else options.READIN)}
     parameters = {name: option for name, option in every.items() if name not in left}
+    flags = "--activation", "-a"
+    parameters["activation"] = options.of_network(str, options.ACTIVATION, activation, *flags)
     if dimension:
-        help_text = f"Dimension d_in of the inputs, for {dimension}."
-        option = typer.Option(
-            help=help_text, show_default="100, but none with --data", rich_help_panel=NETWORK
-        )
-        parameters["input_dim"] = (Annotated[int | None, option], None)
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in (inputs | parameters).items()
-    ]
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
-        own = [
-            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, option in signature.parameters.items()
-            if name != "problem"
-        ]
-        first = [option for option in own if option.default is inspect.Parameter.empty]
-        optional = [option for option in own if option not in first]
-
-        @wraps(command)
-        def run(**arguments: Any) -> None:
-            typed = {name: arguments.pop(name) for name in inputs}
-            network = {name: arguments.pop(name) for name in parameters}
-            command(_problem(typed, network, most), **arguments)
-
-        order = [*first, *shared, *optional]
-        run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
-        return run
-
-    return with_options
+        words = f"Dimension d_in of the inputs, for {dimension}."
+        parameters["input_dim"] = options.of_network(int, words, "100, but none with --data")
+    return with_options(
+        inputs, parameters, build=lambda *typed: (_problem(most, families, *typed),)
+    )
 
 
-def _problem(inputs: dict[str, Any], parameters: dict[str, Any], most: int | None) -> Problem:
+def _problem(
+    most: int | None, families: bool, inputs: dict[str, Any], parameters: dict[str, Any]
+) -> Problem:
     from fieldtheory.cli import samples, values
 
-    data, scale = inputs.get("data"), inputs.get("scale")
-    sampled = data is not None
-    if not sampled:
-        samples.require_none({n: v for n, v in inputs.items() if n not in ("K0", "data")})
-    measured = not sampled
-    if "input_dim" in parameters:
-        measured |= parameters["input_dim"] is not None
-        parameters["input_dim"] = parameters["input_dim"] or 100
-    if "readin_bias_variance" in parameters and sampled and samples.variance(scale) is not None:
-        readin_bias = parameters["readin_bias_variance"]
-        parameters["readin_bias_variance"] = 0.0 if readin_bias is None else readin_bias
-    parameters.setdefault("depth", 1)
-    network = values.network(**{_NAMES.get(name, name): v for name, v in parameters.items()})
-    dataset = None if data is None else _samples(inputs, most)
-    words, kernel = samples.given_kernel(inputs.get("K0", "1"), dataset, scale, network)
-    if dataset is not None:
-        samples.tell(dataset)
-    chosen = {n: v for n, v in inputs.items() if n != "K0" and v is not None and v is not False}
-    typed = [
-        word for n, v in chosen.items() for word in (f"--{n}", str(v))[: 1 if v is True else 2]
-    ]
-    return Problem(network, kernel, words, dataset, shlex.join(typed), measured)
-
-
-def _samples(inputs: dict[str, Any], most: int | None) -> Dataset:
-    """The samples; what a part of them takes is written into the options."""
-    from fieldtheory.cli import samples
-    from fieldtheory.report.inputs import part
-
-    data, classes, count = inputs["data"], inputs.get("classes"), inputs.get("count")
-    columns = {name: inputs.get(name) for name in samples.COLUMNS}
-    if most is not None and count is not None and count > most:
-        raise ValueError(f"count must be at most {most} for one page, got {count}")
-    dataset = samples.chosen(data, classes, count, **columns)
-    if most is not None and len(dataset.samples) > most:
-        names, inputs["count"] = part(dataset, most, classes is not None)
-        inputs["classes"] = None if names is None else ",".join(names)
-        dataset = samples.chosen(data, inputs["classes"], inputs["count"], **columns)
-    return dataset
+    typed_kernel, scale = inputs.pop("K0", "1"), inputs.get("scale")
+    # The first two are those with one matrix in every branch.
+    allowed = values.LAYERED if families else values.LAYERED[:2]
+    kind, given = values.parameters(file=parameters.pop("network"), families=allowed, **parameters)
+    dataset, words = samples.read(inputs, most), ""
+    if "readin_bias_variance" in parameters and dataset and samples.variance(scale) is not None:
+        given.setdefault("readin_bias_variance", 0.0)
+    network = kind(**given)
+    if dataset is None:
+        kernel = values.kernel(typed_kernel)
+    else:
+        words, kernel = samples.kernel_of(dataset, scale, network)
+    typed: list[str] = []
+    for name, value in inputs.items():
+        if value is not None and value is not False:
+            typed += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return Problem(network, frozenset(given), kernel, words, dataset, shlex.join(typed))

@@ -17,6 +17,7 @@ MOST = 100
 @with_network("K0", data="digits", readin=True, most=MOST, families=False)
 def run(
     problem: Problem,
+    *,
     output: Annotated[
         Path,
         typer.Option(

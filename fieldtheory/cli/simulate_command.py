@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from fieldtheory.cli.terminal import echo, print_rows
 @with_network()
 def simulate(
     problem: Problem,
+    *,
     samples: Annotated[int, typer.Option("--samples", "-n", help="Number of networks.")] = 1000,
     seed: Seed = 0,
     method: Annotated[
@@ -68,7 +70,7 @@ def simulate(
     options = {"samples": samples, "jobs": jobs, "progress": True}
     with parts_of(save, ".npz") as parts:
         ensemble, comparison = _simulated(
-            net, problem.kernel, seed, method, compare, options | {"directory": parts}
+            problem, seed, method, compare, options | {"directory": parts}
         )
         if save is not None:
             ensemble.save(save)
@@ -85,7 +87,7 @@ def simulate(
 
 
 def _simulated(
-    net: Any, kernel: Any, seed: int, method: str, compare: bool, options: dict[str, Any]
+    problem: Problem, seed: int, method: str, compare: bool, options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The ensemble asked for, and its comparison with the theory if that is asked for."""
     import numpy as np
@@ -93,25 +95,27 @@ def _simulated(
     from fieldtheory.montecarlo import perturbation, simulation
     from fieldtheory.montecarlo.comparison import extrapolation
     from fieldtheory.montecarlo.comparison.layer_fields import computes_fluctuations
-    from fieldtheory.networks.family import LayeredNetwork
     from fieldtheory.numerics.solution import solve
 
-    one_input, layered = np.ndim(kernel) == 0, isinstance(net, LayeredNetwork)
-    drawing = options | {"method": method}
-    if compare and method == "kernel" and layered:
-        drawing["variance_reduction"] = "control_variate"
-    if compare and not one_input:
-        drawing["cross_inputs"] = computes_fluctuations(solve(net, kernel))
-    ensemble = simulation.simulate(net, kernel, seed=seed, **drawing)
+    net, kernel, drawing = problem.network, problem.kernel, options | {"method": method}
     if not compare:
-        return ensemble, None
-    nets = net, net.replace(width=2 * net.width)
-    wide = simulation.simulate(nets[1], kernel, seed=seed + 1, **drawing)
+        return simulation.simulate(net, kernel, seed=seed, **drawing), None
+    one_input, nets = np.ndim(kernel) == 0, (net, net.replace(width=2 * net.width))
+    if not one_input:
+        drawing["cross_inputs"] = computes_fluctuations(solve(net, kernel))
+    reduced = drawing | ({"variance_reduction": "control_variate"} if method == "kernel" else {})
+
+    def drawn(draw: Any, options: dict[str, Any]) -> list[Any]:
+        return [draw(each, kernel, seed=seed + i, **options) for i, each in enumerate(nets)]
+
+    # Families without control variates or perturbed neurons refuse them.
+    try:
+        ensembles = drawn(simulation.simulate, reduced)
+    except TypeError:
+        ensembles = drawn(simulation.simulate, drawing)
     answers = []
-    if one_input and kernel > 0 and layered:
-        answers = [
-            perturbation.simulate_response(each, kernel, seed=seed + i, **options)
-            for i, each in enumerate(nets)
-        ]
-    solution = solve(net, ensemble.input_kernel)
-    return ensemble, extrapolation.compare(solution, [ensemble, wide], responses=answers)
+    if one_input and kernel > 0:
+        with contextlib.suppress(TypeError):
+            answers = drawn(perturbation.simulate_response, options)
+    solution = solve(net, ensembles[0].input_kernel)
+    return ensembles[0], extrapolation.compare(solution, ensembles, responses=answers)

@@ -17,6 +17,7 @@ _LOGARITHMS = {"log_kernels": "ln|K|", "log_response": "ln|chi|"}
 @with_network(data=True, dimension="--convention F25")
 def solve(
     problem: Problem,
+    *,
     convention: Annotated[
         Literal["derivative", "F25"],
         typer.Option(
@@ -72,8 +73,6 @@ def solve(
 
         fieldtheory solve -L 100 -a relu --schedule uniform
 
-        fieldtheory solve -L 2000 -a relu --K0 "0.5,0.3;0.3,0.5" --decorrelation
-
         fieldtheory solve -L 20 --width 30 --order 2
 
         fieldtheory solve -L 20 --width 500 --input-dim 784 --convention F25
@@ -82,38 +81,33 @@ def solve(
 
         fieldtheory solve -L 20 -a relu --digits 50 --format json
 
+        fieldtheory solve --network net.toml --depth 100
+
         fieldtheory solve --family block -L 12 -a silu --gated --schedule uniform -k 1
     """
     import fieldtheory as ft
     from fieldtheory.cli import values
-    from fieldtheory.networks.dispatch import not_there
-    from fieldtheory.networks.family import LayeredNetwork
 
     require_place(save, ".npz", ".nc")
-    title = values.title(problem.network, problem.words)
+    network, kernel = problem.network, problem.kernel
+    title = values.title(network, problem.words)
+    options: Any = {"order": order, "progress": digits is None}
     if convention == "F25":
         problem.require_dimension("in the convention of F25")
-        title = f"{title}; eta and chi in the convention of F25"
-    layered = isinstance(problem.network, LayeredNetwork)
+        title, options["convention"] = f"{title}; eta and chi in the convention of F25", convention
     if digits is not None:
-        if not layered:
-            raise not_there("digits", problem.network)
         if decorrelation:
             raise ValueError("--decorrelation is not there with --digits")
-        network, kernel = values.as_typed(problem.network), values.decimals(problem.kernel)
-        precise = ft.solve(network, kernel, convention, order=order, digits=digits)
-        if save is not None:
-            precise.save(save)
-        print_rows(precise.rows(fluctuations), format, title)
-        return
-    options: Any = {"convention": convention, "progress": True} if layered else {}
-    solution = ft.solve(problem.network, problem.kernel, order=order, **options)
-    rows = rows_or_logarithms(solution, _LOGARITHMS, fluctuations=fluctuations or order > 1)
+        network, kernel = values.as_typed(network), values.decimals(kernel)
+        options["digits"] = digits
+    solution = ft.solve(network, kernel, **options)
+    also = {"fluctuations": fluctuations or order > 1}
+    rows = rows_or_logarithms(solution, _LOGARITHMS, **also)
     if decorrelation:
         if solution.inputs < 2:
             raise ValueError("decorrelation is of two inputs or more, got one")
-        also = solution.rows(of=["decorrelation"])
-        rows = [row | more for row, more in zip(rows, also, strict=True)]
+        more = solution.rows(of=["decorrelation"])
+        rows = [row | columns for row, columns in zip(rows, more, strict=True)]
     if save is not None:
         solution.save(save)
     print_rows(rows, format, title)

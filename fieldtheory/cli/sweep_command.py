@@ -17,6 +17,7 @@ from fieldtheory.cli.terminal import print_rows
 @with_network()
 def sweep(
     problem: Problem,
+    *,
     over: Annotated[
         list[str],
         typer.Option(

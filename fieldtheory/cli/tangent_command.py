@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ _TRAINING = "What is trained"
 @with_network(data=True, readin=True, dimension="--parametrization standard")
 def tangent(
     problem: Problem,
+    *,
     parametrization: Annotated[
         Literal["ntk", "standard"],
         typer.Option(
@@ -68,14 +69,12 @@ def tangent(
     from fieldtheory.cli import values
 
     require_place(save, ".npz", ".nc")
-    standard = parametrization == "standard"
-    if standard:
-        problem.require_dimension("in the standard parametrization")
     title = values.title(problem.network, problem.words)
-    if standard:
-        title = f"{title}; standard parametrization"
-    chosen = values.rates(rate or [])
-    kernels = ft.tangent_kernels(problem.network, problem.kernel, chosen, parametrization)
+    options: dict[str, Any] = {"rates": values.rates(rate or [])}
+    if parametrization == "standard":
+        problem.require_dimension("in the standard parametrization")
+        title, options["parametrization"] = f"{title}; standard parametrization", parametrization
+    kernels: Any = ft.tangent_kernels(problem.network, problem.kernel, **options)
     logarithms = {"log_tangent_kernels": "ln|Theta|"}
     if kernels.inputs > 1:
         logarithms["tangent_signs"] = "sign"

@@ -192,18 +192,18 @@ def _without_rounding(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def rows_or_logarithms(
     result: Any, logarithms: dict[str, str], **options: Any
 ) -> list[dict[str, Any]]:
-    """The layers of a result in numbers, or where these exceed float64 in other fields.
+    """The layers of a result in numbers, or where these exceed float64 in fields of logarithms.
 
-    ``logarithms`` are the names of these fields and of their columns.
+    ``logarithms`` are the names of these fields, if the result has them, and of their columns.
     """
     try:
-        numbers: list[dict[str, Any]] = result.rows(**options)
+        rows: list[dict[str, Any]] = result.rows(**options)
+        return rows
     except OverflowError:
-        if any(options.values()):
+        if any(options.values()) or not {*logarithms} <= {*result.table}:
             raise
         rows = result.rows(of=list(logarithms))
-        numbers = [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
-    return numbers
+    return [{logarithms.get(n, n): value for n, value in row.items()} for row in rows]
 
 
 @contextlib.contextmanager

@@ -1,21 +1,27 @@
-"""What is typed on a command line, as values: numbers, kernels, activations, classes, networks."""
+"""What is typed on a command line, as values: numbers, kernels, activations, networks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fieldtheory.networks import BlockNetwork, FeedForwardNetwork, ResidualNetwork
 from fieldtheory.networks.activations import Activation, named_activation
-from fieldtheory.networks.block import BlockNetwork
-from fieldtheory.networks.residual import ResidualNetwork
-from fieldtheory.networks.schedules import Schedule, checked_scale, follows_depth
+from fieldtheory.networks.parameters import hint
+from fieldtheory.networks.schedules import Schedule, follows_depth
 
-_FAMILIES: dict[str, Any] = {"residual": ResidualNetwork, "block": BlockNetwork}
+# Families of layers, the first one where none is named, and what --family calls them.
+LAYERED = (ResidualNetwork, FeedForwardNetwork, BlockNetwork)
+_CALLED = {"residual": "ResidualNetwork", "block": "BlockNetwork"}
+_WHOLE = ("depth", "width", "input_dim")
 
 
 def activation(text: str, name: str = "activation") -> Activation:
@@ -63,18 +69,38 @@ def rates(texts: list[str]) -> dict[str, float | list[float]]:
     return found
 
 
-def schedule(name: str, text: str) -> Any:
-    """ρ_l: a number or numbers as `numbers`, or the name of a schedule.
+def integers(name: str, text: str) -> list[int]:
+    """Integers separated by commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
+
+
+def parameter(name: str, text: str) -> Any:
+    """A parameter of a network: φ, numbers, none, or a word that the network knows or refuses.
 
     Examples
     --------
-    >>> schedule("branch_scale", "0.3"), schedule("branch_scale", "uniform")
-    (0.3, 'uniform')
+    >>> parameter("depth", "10"), parameter("skip_scale", "1,0.5"), parameter("epsilon", "none")
+    (10, [1.0, 0.5], None)
+    >>> parameter("branch_scale", "none"), parameter("depth", "infinite")
+    ('none', 'infinite')
     """
     word = text.strip()
+    if name.endswith("activation"):
+        return activation(word, name)
+    # Of ρ_l it is a schedule.
+    if word == "none" and name != "branch_scale":
+        return None
     if word.isalpha() and word not in ("inf", "nan"):
-        return checked_scale(name, word, 1, named=True)
-    return numbers(name, text)
+        return word
+    return integers(name, word)[0] if name in _WHOLE else numbers(name, word)
+
+
+def names(text: str | None) -> list[str] | None:
+    """Names separated by commas, or None."""
+    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def layer_scale(name: str, text: str | None) -> float | str | None:
@@ -97,75 +123,32 @@ def layer_scale(name: str, text: str | None) -> float | str | None:
         ) from None
 
 
-def integers(name: str, text: str) -> list[int]:
-    """Integers separated by commas.
-
-    Parameters and errors as `numbers`.
-
-    Examples
-    --------
-    >>> integers("depths", "10,50")
-    [10, 50]
-    """
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{name} must be integers separated by commas, got {text!r}") from None
-
-
-def names(text: str | None) -> list[str] | None:
-    """Names separated by commas, or None.
-
-    Examples
-    --------
-    >>> names("erf, tanh"), names(None)
-    (['erf', 'tanh'], None)
-    """
-    return None if text is None else [part.strip() for part in text.split(",")]
-
-
 def axis(text: str) -> tuple[str, list[Any]]:
-    """A parameter and its values: "depth=10,50", "branch_scale=0.1:1:10", "activation=erf,tanh".
-
-    Numbers are separated by commas; start:stop:count are evenly spaced. Activations are names or
-    expressions, and none leaves a variance as that of the residual layers; of branch_scale it is a
-    schedule as uniform and decreasing are.
+    """A parameter and its values, separated by commas or start:stop:count, evenly spaced.
 
     Examples
     --------
-    >>> axis("depth=10,50"), axis("branch-scale=0.1:0.5:3")
-    (('depth', [10, 50]), ('branch_scale', [0.1, 0.3, 0.5]))
+    >>> axis("depth=10,50"), axis("branch-scale=0.1:0.5:3"), axis("branch_scale=0.2,uniform")
+    (('depth', [10, 50]), ('branch_scale', [0.1, 0.3, 0.5]), ('branch_scale', [0.2, 'uniform']))
     """
     name, sign, values = text.partition("=")
     name = name.strip().replace("-", "_")
     if not sign or not name or not values.strip():
         raise ValueError(f"over must be a parameter and its values name=a,b,..., got {text!r}")
-    if name == "activation":
-        return name, [activation(part) for part in _outside_brackets(values)]
+    parts = _outside_brackets(values) if name.endswith("activation") else values.split(",")
     if ":" in values:
-        return name, _spaced(name, values)
-    plain = [part.strip() for part in values.split(",")]
-    if name in ("depth", "width", "input_dim"):
-        return name, list(integers(name, values))
-    if name == "branch_scale":
-        return name, [schedule(name, part) for part in plain]
-    return name, [None if part == "none" else numbers(name, part) for part in plain]
-
-
-def _spaced(name: str, text: str) -> list[Any]:
-    """Evenly spaced values, of 12 digits so that 0.3 is 0.3."""
-    parts = text.split(":")
-    try:
-        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
-        if len(parts) > 3 or count < 2:
-            raise ValueError
-    except (ValueError, IndexError):
-        raise ValueError(
-            f"{name} must have values start:stop:count with count >= 2, got {text!r}"
-        ) from None
-    values = [float(f"{value:.12g}") for value in np.linspace(start, stop, count)]
-    whole = name in ("depth", "width", "input_dim")
-    return [int(value) if whole and value.is_integer() else value for value in values]
+        try:
+            start, stop, count = values.split(":")
+            spaced = np.linspace(float(start), float(stop), int(count))
+            if len(spaced) < 2:
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"{name} must have values start:stop:count with count >= 2, got {values!r}"
+            ) from None
+        # Of 12 digits, so that 0.3 is 0.3.
+        parts = [f"{value:.12g}" for value in spaced]
+    return name, [parameter(name, part) for part in parts]
 
 
 def _outside_brackets(text: str) -> list[str]:
@@ -177,7 +160,7 @@ def _outside_brackets(text: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += letter
-    return [part.strip() for part in parts]
+    return parts
 
 
 def kernel(text: str) -> float | np.ndarray:
@@ -185,24 +168,35 @@ def kernel(text: str) -> float | np.ndarray:
 
     Examples
     --------
-    >>> kernel("0.05")
-    0.05
-    >>> kernel("0.05,0.03;0.03,0.05").shape
-    (2, 2)
+    >>> kernel("0.05"), kernel("0.05,0.03;0.03,0.05").shape
+    (0.05, (2, 2))
     """
     path = Path(text)
     if path.suffix.lower() in (".csv", ".npy"):
-        return _kernel_file(path)
-    rows = number_rows("K0", text)
-    lengths = {len(row) for row in rows}
-    if lengths != {len(rows)}:
-        raise ValueError(f"K0 must be a number or a square matrix a,b;b,c, got {text!r}")
-    return np.array(rows) if len(rows) > 1 else float(rows[0][0])
+        values, place = table_of_file("K0", path), f" in {text!r}; samples in rows are for --data"
+    else:
+        values, place = number_rows("K0", text), ""
+    if values.size == 1:
+        return float(values.item())
+    if values.ndim == 2 and values.shape[0] != values.shape[1]:
+        raise ValueError(
+            f"K0 must be a number or a square matrix a,b;b,c, got shape {values.shape}{place}"
+        )
+    return values
 
 
-def number_rows(name: str, text: str) -> list[np.ndarray]:
-    """Rows of numbers, separated by semicolons."""
-    return [np.atleast_1d(numbers(name, row)) for row in text.split(";")]
+def number_rows(name: str, text: str) -> np.ndarray:
+    """Rows of numbers of one length, separated by semicolons.
+
+    Examples
+    --------
+    >>> number_rows("inputs", "0,1").shape, number_rows("inputs", "0.5,1,2;-1,2,0").shape
+    ((1, 2), (2, 3))
+    """
+    rows = [np.atleast_1d(numbers(name, row)) for row in text.split(";")]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{name} must have rows of one length, a,b;c,d, got {text!r}")
+    return np.stack(rows)
 
 
 def loaded(name: str, path: Path, read: Callable[[Path], Any]) -> Any:
@@ -210,22 +204,8 @@ def loaded(name: str, path: Path, read: Callable[[Path], Any]) -> Any:
     try:
         return read(path)
     except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()) if path.is_file() else "there is no such file"
         raise ValueError(f"{name} cannot be read from {str(path)!r} ({reason})") from None
-
-
-def _kernel_file(path: Path) -> float | np.ndarray:
-    if not path.is_file():
-        raise ValueError(
-            f"K0 must be a number, a matrix a,b;b,c or a file; there is no {str(path)!r}"
-        )
-    values = table_of_file("K0", path)
-    if values.ndim == 2 and values.shape[0] != values.shape[1]:
-        raise ValueError(
-            f"K0 must be a number or a square matrix, got shape {values.shape} in {str(path)!r}; "
-            "samples in rows are for --data"
-        )
-    return float(values.reshape(())) if values.size == 1 else values
 
 
 def table_of_file(name: str, path: Path) -> np.ndarray:
@@ -234,56 +214,77 @@ def table_of_file(name: str, path: Path) -> np.ndarray:
     return loaded(name, path, plain if path.suffix.lower() == ".npy" else table)
 
 
-def network(
-    typed_activation: str | None = None,
-    branch_scale: str = "1.0",
-    skip_scale: str = "1.0",
-    schedule_name: str | None = None,
-    family: str = "residual",
-    **parameters: Any,
-) -> Any:
-    """The network of the options, scales and activation as they are typed; None is left out.
+def network(activation: str | None = None, **options: Any) -> Any:
+    """The network of `parameters`.
 
     Examples
     --------
-    >>> network("tanh(2*h)", "0.3,0.2", depth=2).branch_scale
+    >>> network("tanh(2*h)", branch_scale="0.3,0.2", depth=2).branch_scale
     (0.3, 0.2)
-    >>> network(family="block", depth=2, normalization="none", inner_weight_variance="2,1").epsilon
-    0.0
+    >>> network(family="block", normalization="none", inner_weight_variance="2").depth
+    50
     """
-    kind = _FAMILIES[family]
-    given = {name: value for name, value in parameters.items() if value is not None}
-    for name in set(given) - {field.name for field in fields(kind)}:
-        raise ValueError(f"{name} must be left out for --family {family}, got {given[name]!r}")
-    for name, value in given.items():
-        if value == "none":
-            given[name] = None
-        elif name in kind.layer_parameters:
-            given[name] = numbers(name, value)
-    if schedule_name is not None and branch_scale != "1.0":
+    kind, given = parameters(activation=activation, **options)
+    return kind(**given)
+
+
+def parameters(
+    *,
+    family: str | None = None,
+    schedule: str | None = None,
+    file: Path | None = None,
+    families: Sequence[type] = LAYERED,
+    **typed: Any,
+) -> tuple[type, dict[str, Any]]:
+    """The family of a network and the parameters that are typed, or else stand in a file.
+
+    What is None is not typed.
+    """
+    content = {} if file is None else loaded("network", file, _toml)
+    if schedule is not None and typed.get("branch_scale") is not None:
         raise ValueError(
-            f"schedule and branch_scale must not both be given, got {schedule_name!r} and "
-            f"{branch_scale!r}"
+            f"schedule and branch_scale must not both be given, got {schedule!r} and "
+            f"{typed['branch_scale']!r}"
         )
-    scale = schedule("branch_scale", branch_scale) if schedule_name is None else schedule_name
-    if typed_activation is not None:
-        given["activation"] = activation(typed_activation)
-    return kind(branch_scale=scale, skip_scale=numbers("skip_scale", skip_scale), **given)
+    typed["branch_scale"] = schedule or typed.get("branch_scale")
+    kinds = {kind.__name__: kind for kind in families}
+    named = content.pop("family", families[0].__name__)
+    named = _CALLED.get(family or "", named)
+    if named not in kinds:
+        raise ValueError(f"family must be one of {', '.join(kinds)}, got {named!r}")
+    known = [field.name for field in fields(kinds[named])]
+    given = content | {name: value for name, value in typed.items() if value is not None}
+    for name, value in given.items():
+        if name not in known:
+            meant = hint(name, known)
+            raise ValueError(
+                f"{name} must be left out for a {named}, got {value!r}"
+                f"{f'; did you mean {meant}?' if meant else ''}"
+            )
+    # Where the family has no depth of its own.
+    depth = {} if hasattr(kinds[named], "depth") else {"depth": 50}
+    read = {n: parameter(n, v) if isinstance(v, str) else v for n, v in given.items()}
+    return kinds[named], depth | read
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def decimals(value: Any) -> Any:
-    """Floats as the shortest decimal numbers that they round: those that were typed.
+    """Floats that are no short decimal numbers as the text that was typed.
 
     Examples
     --------
     >>> decimals(0.1), decimals((0.5, [0.3]))
-    ('0.1', ['0.5', ['0.3']])
+    ('0.1', [0.5, ['0.3']])
     """
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [*map(decimals, value)]
-    return repr(value) if isinstance(value, float) else value
+    rounded = isinstance(value, float) and math.isfinite(value) and Fraction(repr(value)) != value
+    return repr(value) if rounded else value
 
 
 def as_typed(network: Any) -> Any:
@@ -300,13 +301,14 @@ def title(network: Any, words: str) -> str:
     >>> title(ResidualNetwork(depth=2), "")
     'depth 2, φ = erf; layer 3 is the output'
     >>> title(BlockNetwork(depth=2, gated=True), "")
-    'depth 2, φ = gelu, gated, norm rms (pre); layer 3 is the output'
+    'depth 2, φ = gelu, normalization rms, norm_position pre, gated; layer 3 is the output'
     """
-    first = f"depth {network.depth}, φ = {network.activation.name}"
-    if isinstance(network, BlockNetwork):
-        place = f" ({network.norm_position})" if network.normalization else ""
-        first += f"{', gated' * network.gated}, norm {network.normalization or 'none'}{place}"
-    parts = [f"{first}; layer {network.depth + 1} is the output"]
+    first = [f"depth {network.depth}", f"φ = {network.activation.name}"]
+    for field in fields(network):
+        value = getattr(network, field.name)
+        if value is True or (isinstance(value, str) and field.name != "branch_scale"):
+            first.append(field.name if value is True else f"{field.name} {value}")
+    parts = [f"{', '.join(first)}; layer {network.depth + 1} is the output"]
     if follows_depth(network.branch_scale):
         parts.append(str(Schedule(network.branch_scale, network.parameters["branch_scale"])))
     return "; ".join([*parts, words] if words else parts)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from fieldtheory.cli.options import Digits
-from fieldtheory.cli.terminal import Format, display, echo, print_rows, write_rows
+from fieldtheory.cli.terminal import display, echo, print_rows, write_rows
 from fieldtheory.families import registered
 
 if TYPE_CHECKING:
     from fieldtheory.literature.checks import Check
     from fieldtheory.literature.claim import Verdict
 
-Result = TypeVar("Result")
 _PAPERS = *("F25", "F23", "PDLT-B", "SR"), *(paper for f in registered() for paper in f.papers)
 # Columns of both sides of an equation.
 _SIDES = (
@@ -97,18 +96,21 @@ def verify(
         fieldtheory verify --format html > verify.html
     """
     from fieldtheory.cli import values
-    from fieldtheory.literature import checks, verdicts
+    from fieldtheory.literature import checks, claim, verdicts
     from fieldtheory.numerics import chunks
 
     named, chosen = values.names(activations), values.names(papers)
     if coverage:
-        if format == "html" or format == "latex":
-            raise ValueError(f"format must be table, csv or json with --coverage, got {format!r}")
         _print_coverage(chosen, format)
         return
     jobs = chunks.usable_processes()
     # Bad names are refused before the work.
     some = verdicts.claims(chosen, equation)
+    numbers: list[Check] = []
+    judged: list[Verdict] = []
+    columns = ["kind", *(f.name for f in fields(checks.Check)), "passed", *claim.COLUMNS]
+    if equation is not None:
+        columns = ["kind", *claim.COLUMNS, *_SIDES[2:]]
     with display(None) as progress:
 
         def checked(text: str) -> None:
@@ -118,13 +120,22 @@ def verify(
         # Few claims take less than the start of a process.
         jobs = min(jobs, len(some)) if equation is None else 1
         holding = verdicts.verdicts(digits, chosen, checked, jobs, equation)
-        numbers: list[Check] = []
-        judged: list[Verdict] = []
-        rows = _rows(_kept(passing, numbers), _kept(holding, judged), equation is not None)
+
+        def rows() -> Iterator[dict[str, Any]]:
+            """Checks and claims as rows of one table, each as soon as it is there."""
+            blank = dict.fromkeys(columns)
+            for check in passing:
+                numbers.append(check)
+                yield blank | {"kind": "check"} | check.row
+            for verdict in holding:
+                judged.append(verdict)
+                sides = _sides(verdict) if equation is not None else {}
+                yield blank | {"kind": "claim"} | verdict.row | sides
+
         if format == "csv" or format == "json":
-            write_rows(rows, _columns(equation is not None), format)
+            write_rows(rows(), columns, format)
         else:
-            list(rows)
+            list(rows())
     if format == "table":
         _print_tables(numbers, judged, digits, equation)
     elif format == "html":
@@ -142,32 +153,6 @@ def verify(
         raise typer.Exit(1)
 
 
-def _kept(results: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
-    """The same results, each put into a list when it comes."""
-    for result in results:
-        kept.append(result)
-        yield result
-
-
-def _columns(of_equation: bool) -> list[str]:
-    from fieldtheory.literature import checks, claim
-
-    of_checks = () if of_equation else (*(f.name for f in fields(checks.Check)), "passed")
-    return ["kind", *of_checks, *claim.COLUMNS, *(_SIDES[2:] if of_equation else ())]
-
-
-def _rows(
-    numbers: Iterable[Check], judged: Iterable[Verdict], of_equation: bool
-) -> Iterator[dict[str, Any]]:
-    """Checks and claims as rows of one table."""
-    blank = dict.fromkeys(_columns(of_equation))
-    for check in numbers:
-        yield blank | {"kind": "check"} | check.row
-    for verdict in judged:
-        sides = _sides(verdict) if of_equation else {}
-        yield blank | {"kind": "claim"} | verdict.row | sides
-
-
 def _sides(verdict: Verdict) -> dict[str, str]:
     """Both sides of an equation and how they differ, as text and as LaTeX."""
     from fieldtheory.report.errata_note import ascii_formula, tex
@@ -178,10 +163,12 @@ def _sides(verdict: Verdict) -> dict[str, str]:
     return dict(zip(_SIDES, (*text, *formulas), strict=True))
 
 
-def _print_coverage(papers: Sequence[str] | None, format: Format) -> None:
+def _print_coverage(papers: Sequence[str] | None, format: Any) -> None:
     from fieldtheory.literature.claim import counted
     from fieldtheory.literature.coverage import coverage
 
+    if format == "html" or format == "latex":
+        raise ValueError(f"format must be table, csv or json with --coverage, got {format!r}")
     papers_covered = coverage(papers)
     rows = [row for paper in papers_covered for row in paper.rows]
     print_rows(rows, format, "verdicts of the numbered equations, and where definitions stand")
@@ -216,44 +203,31 @@ def _print_tables(
             for c in numbers
         ]
         print_rows(rows, "table", counted(len(numbers), "check"))
-        failed = sum(not c.passed for c in numbers)
-        echo(f"{len(numbers) - failed} of {counted(len(numbers), 'check')} pass.\n")
-    if equation is not None:
-        for v in judged:
-            _print_sides(v)
-    else:
-        _print_claims(judged)
+        passed = sum(c.passed for c in numbers)
+        echo(f"{passed} of {counted(len(numbers), 'check')} pass.\n")
+    if equation is None:
+        rows = [
+            {
+                "equation": f"{v.claim.paper} {v.claim.equation}",
+                "what it gives": v.claim.subject,
+                "where": v.claim.region,
+                "for": v.found.quantifier,
+                "verdict": v.text,
+            }
+            for v in judged
+        ]
+        print_rows(rows, "table", counted(len(judged), "claim"))
+    for v in judged:
+        title, note = f"{v.claim.paper} {v.claim.equation}", v.claim.note
+        if equation is not None:
+            echo(f"{title}: {v.claim.subject}")
+            lines = {"where": v.claim.region, "for": v.found.quantifier, "verdict": v.text}
+            lines |= ({"note": note} if note else {}) | _sides(v)
+            for name, text in lines.items():
+                echo(f"  {name.replace('_latex', ', LaTeX') + ':':<20}{text}")
+            echo("")
+        elif not v.holds:
+            echo(f"{title}: {v.text}; {v.evidence}{f'; {note}' if note else ''}")
     words = [v.word for v in judged]
     counts = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
     echo(f"{counted(len(judged), 'claim')}: {', '.join(counts)}.")
-
-
-def _print_sides(verdict: Verdict) -> None:
-    """One claim with both sides, line by line."""
-    claim, evidence = verdict.claim, verdict.found
-    echo(f"{claim.paper} {claim.equation}: {claim.subject}")
-    lines = {"where": claim.region, "for": evidence.quantifier, "verdict": verdict.text}
-    lines |= {"note": claim.note} if claim.note else {}
-    for name, text in (lines | _sides(verdict)).items():
-        echo(f"  {name.replace('_latex', ', LaTeX') + ':':<20}{text}")
-    echo("")
-
-
-def _print_claims(judged: Sequence[Verdict]) -> None:
-    from fieldtheory.literature.claim import counted
-
-    rows = [
-        {
-            "equation": f"{v.claim.paper} {v.claim.equation}",
-            "what it gives": v.claim.subject,
-            "where": v.claim.region,
-            "for": v.found.quantifier,
-            "verdict": v.text,
-        }
-        for v in judged
-    ]
-    print_rows(rows, "table", counted(len(judged), "claim"))
-    for v in judged:
-        if not v.holds:
-            remark = f"; {v.claim.note}" if v.claim.note else ""
-            echo(f"{v.claim.paper} {v.claim.equation}: {v.text}; {v.evidence}{remark}")

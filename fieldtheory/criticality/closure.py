@@ -179,11 +179,6 @@ def _saddle_point(network: LayeredNetwork, K0: Any) -> tuple[LayerCoefficients, 
 def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     """V^(l) of p = P(P+1)/2 pairs of inputs in the closure, shape (L + 1, p, p).
 
-        V <- J V Jᵀ + C_W² Q + C_W γ² (D W + W Dᵀ),   J = γ² + C_W D
-
-    with D = ∂⟨φφ⟩_(αβ)/∂K_(γδ), Q = ⟨φ_αφ_β ; φ_γφ_δ⟩ and W = ⟨h_αh_β ; h_γh_δ⟩ at K^(l): what
-    PDLT-B (B.25) says with sums over raised indices.
-
     Examples
     --------
     >>> import fieldtheory as ft
@@ -202,7 +197,8 @@ def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
         for l in range(1, network.depth + 1):
             K, weight, skip = kernels[l - 1], layers.weights[l], layers.skips[l]
             D = _derivatives(averages, K, pairs)
-            # ⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ.
+            # V <- J V Jᵀ + C_W² Q + C_W γ² (D W + W Dᵀ), J = γ² + C_W D, of PDLT-B (B.25), with
+            # Q = ⟨φ_αφ_β ; φ_γφ_δ⟩ and W = ⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ.
             mixed = K[a, c] * K[b, d] + K[a, d] * K[b, c]
             J = skip * np.eye(p) + weight * D
             shared = D @ mixed

@@ -94,9 +94,6 @@ def small_variance(activation: Activation) -> SmallVariance:
 def scale_of(activation: Activation) -> float:
     """The distance from zero, a power of two, at which φ leaves its leading power; 1 if nowhere.
 
-    Found from the increments of φ over octaves, φ(2t) − φ(t), whose ratios are then no longer
-    constant.
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation

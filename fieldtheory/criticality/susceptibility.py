@@ -16,24 +16,18 @@ from fieldtheory import validation
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network, single_network
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.solution import solve
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 
 
 class Susceptibilities(NamedTuple):
     """χ_∥ and χ_⊥, arrays of the shape of the variances.
-
-    Parameters
-    ----------
-    parallel : ndarray
-        χ_∥, by which a layer multiplies a small change of the variance.
-    perpendicular : ndarray
-        χ_⊥, by which it multiplies the distance of two inputs.
 
     Examples
     --------
@@ -46,21 +40,22 @@ class Susceptibilities(NamedTuple):
 
 
 @named_arguments
-def susceptibilities(network: LayeredNetwork, K: Any) -> Susceptibilities:
+def susceptibilities(network: Any, K: Any) -> Susceptibilities:
     """The parallel and the perpendicular susceptibility of a layer at some variances.
 
         χ_∥(K) = γ² + (C_W/2K²) ⟨φ² (z² − K)⟩_K = γ² + C_W M'(K)     (PDLT-B (B.15))
         χ_⊥(K) = γ² + C_W ⟨φ'²⟩_K                                     (PDLT-B (B.16))
 
-    with C_W = ρ²σ²_w. A network is critical at K* where both are 1 (B.19): see
+    with C_W = ρ²σ²_w, for a residual network; for one of blocks the derivatives of its layer. A
+    network is critical at K* where both are 1 (B.19): see
     `fieldtheory.criticality.critical_point`.
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, BlockNetwork or of another family
         With the same ρ and γ in every layer (PDLT-B (B.9)).
     K : float or array_like
-        Variances of the signal, > 0.
+        Variances of the signal, > 0; of the read-in, for a norm behind the sum.
 
     Returns
     -------
@@ -79,16 +74,26 @@ def susceptibilities(network: LayeredNetwork, K: Any) -> Susceptibilities:
     >>> found = susceptibilities(net, [1e-6, 1.0])
     >>> found.parallel.round(4), found.perpendicular.round(4)
     (array([1.    , 0.3863]), array([1.    , 0.5983]))
+    >>> blocks = susceptibilities(ft.BlockNetwork(depth=5, skip_scale=0.9, branch_scale=0.4), 1.0)
+    >>> float(blocks.parallel.round(4)), float(blocks.perpendicular.round(4))
+    (0.81, 0.9816)
     """
-    layers = layer_coefficients(checked_network(network, "susceptibilities"))
-    weights, skips = layers.weights[1:-1], layers.skips[1:-1]
-    if network.batch_shape or (weights != weights[0]).any() or (skips != skips[0]).any():
-        raise ValueError("network must have one branch_scale and one skip_scale for all layers")
-    variance = _positive("K", K)
-    averages = network_functions(network)
-    parallel = skips[0] + weights[0] * averages.susceptibility(variance)
-    slope = averages.covariance_susceptibility(variance, variance, variance)
-    return Susceptibilities(parallel, skips[0] + weights[0] * slope)
+    single_network(network, DeepNetwork)
+    variance, scales = _positive("K", K), network.parameters
+    names = network.layer_parameters
+    if any(np.ptp(scales[name]) for name in names):
+        raise ValueError(f"network must have one {' and one '.join(names)} for all layers")
+    given = {name: float(scales[name][0]) for name in names if getattr(network, name) is not None}
+    layer = network.replace(depth=1, **given)
+    own = variance.ravel()
+    try:
+        of_pairs = solve(layer, own[:, None, None] * np.ones((2, 2))).response[..., 0, 1]
+    except OverflowError:
+        # φ that jumps parts nearby inputs at an infinite rate.
+        of_pairs = np.array([1.0, np.inf]) * np.ones((own.size, 1))
+    # A norm behind the sum is that of the read-in, too.
+    both = (ratio(each[:, 1], each[:, 0]) for each in (solve(layer, own).response, of_pairs))
+    return Susceptibilities(*(each.reshape(variance.shape) for each in both))
 
 
 @named_arguments

@@ -11,156 +11,123 @@ import typer
 
 from fieldtheory.cli.options import (
     ACTIVATION,
-    NETWORK,
-    Classes,
-    Count,
-    Data,
-    Drop,
-    Label,
+    SAMPLES,
+    NetworkFile,
     OutputFormat,
-    Standardise,
+    of_network,
+    of_samples,
+    option,
 )
+from fieldtheory.cli.problem import with_options
 from fieldtheory.cli.resuming import parts_of, require_place
 from fieldtheory.cli.terminal import Format, echo, print_rows
 
 if TYPE_CHECKING:
     import numpy as np
 
-_network = partial(typer.Option, rich_help_panel=NETWORK)
-_simulation = partial(typer.Option, rich_help_panel="Simulation")
-
-_Inputs = Annotated[
-    str,
-    typer.Option(
-        "--inputs",
-        "-z",
-        help="Numbers z separated by commas, all neurons of x_0 are z; or the layers x_0 "
-        'themselves, "0.5,1;-1,2".',
+_simulation = partial(option, panel="Simulation")
+_SCALE = "With --data: the mean square over neurons to which every x_0 is scaled, or none."
+_SAMPLES = SAMPLES | {"scale": of_samples(str, _SCALE, "1")}
+_NETWORK: dict[str, Any] = {
+    "network": (NetworkFile, None),
+    "depth": of_network(
+        str, "Number of layers L, or infinite for the diffusion.", "infinite", "--depth", "-L"
     ),
-]
-_Scale = Annotated[
-    str | None,
-    typer.Option(
-        help="With --data: the mean square over neurons to which every x_0 is scaled, or none.",
-        show_default="1",
+    "width": of_network(
+        int, "Number D of neurons in a layer.", "500, or that of the layers x_0 or of the law"
     ),
-]
-_Width = Annotated[
-    int | None,
-    _network(
-        help="Number D of neurons in a layer.",
-        show_default="500, or that of the layers x_0 or of the law",
+    "horizon": of_network(float, "T; Δt = T/L.", "1", "--horizon", "-T"),
+    "activation": of_network(str, ACTIVATION, "tanh", "--activation", "-a"),
+    "input_activation": of_network(str, "ψ, given as φ is.", "linear"),
+    "weight_variance": of_network(float, "σ_w²: weights are N(0, σ_w² Δt/D).", "1"),
+    "bias_variance": of_network(float, "σ_b²: biases are N(0, σ_b² Δt).", "1"),
+}
+_DRAWING: dict[str, Any] = {
+    "method": _simulation(
+        Literal["kernel", "weights", "sde", "gram"],
+        "kernel: networks, without weight matrices. weights: with them, the definition. sde: the "
+        "diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and φ''(0) = 0 at a "
+        "cost that does not grow with the width.",
+        "kernel; weights with --law",
+        *("--method", "-m"),
     ),
-]
-_Law = Annotated[
-    Path | None,
-    _network(
-        help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
-        ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
-        "and if wanted bias_covariance, weight_mean, bias_mean.",
-        show_default=False,
+    "steps": _simulation(
+        int, "With infinite depth: layers of the networks, or steps, that are drawn.", "500"
     ),
-]
-_Times = Annotated[
-    int,
-    typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
-]
-_Conditions = Annotated[
-    bool,
-    typer.Option(
-        "--conditions",
-        help="What φ and ψ must fulfil for a limit of infinite depth, and what of it holds.",
-    ),
-]
-_Latex = Annotated[
-    str | None,
-    typer.Option(
-        help="Print LaTeX: network, instantaneous_mean, instantaneous_covariance, diffusion "
-        "(the stochastic differential equation), quadratic_covariation, next_order (the error "
-        "of finite depth), wide_limit, closed_form or exact_moments.",
-        show_default=False,
-    ),
-]
-_Samples = Annotated[
-    int | None,
-    _simulation(
-        "--simulate",
-        "-n",
-        help="Draw so many networks, and show what they have with standard errors.",
-        show_default=False,
-    ),
-]
-_Method = Annotated[
-    Literal["kernel", "weights", "sde", "gram"] | None,
-    _simulation(
-        "--method",
-        "-m",
-        help="kernel: networks, without weight matrices. weights: with them, the definition. "
-        "sde: the diffusion in steps of Euler and Maruyama. gram: the same for ψ(x) = x and "
-        "φ''(0) = 0 at a cost that does not grow with the width.",
-        show_default="kernel; weights with --law",
-    ),
-]
-_Steps = Annotated[
-    int | None,
-    _simulation(
-        help="With infinite depth: layers of the networks, or steps, that are drawn.",
-        show_default="500",
-    ),
-]
-_Jobs = Annotated[
-    int | None,
-    _simulation("--jobs", "-j", help="Processes that work at once.", show_default="one"),
-]
-_Compare = Annotated[
-    bool,
-    _simulation(
+    "seed": _simulation(int, "Seed of the random numbers.", "0"),
+    "jobs": _simulation(int, "Processes that work at once.", "one", "--jobs", "-j"),
+    "compare": _simulation(
+        bool,
+        "Compare with the theory: z-scores, and for every input the test of Kolmogorov and Smirnov "
+        "of the outputs against the Gaussian of infinite width. The exit code is 1 unless the "
+        "theory describes the networks to 5 % and, where it is exact, agrees.",
+        False,
         "--compare",
-        help="Compare with the theory: z-scores, and for every input the test of Kolmogorov "
-        "and Smirnov of the outputs against the Gaussian of infinite width. The exit code is 1 "
-        "unless the theory describes the networks to 5 % and, where it is exact, agrees.",
     ),
-]
-_Save = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file, .npz or .nc, for the solution; with --simulate .npz for the estimates, "
-        "and the same command goes on from where Ctrl-C stopped it."
-    ),
-]
+}
 
 
+@with_options(_SAMPLES, _NETWORK, _DRAWING)
 def diffusion(
-    inputs: _Inputs = "0,1",
-    data: Data = None,
-    classes: Classes = None,
-    count: Count = None,
-    label: Label = None,
-    drop: Drop = None,
-    standardise: Standardise = False,
-    scale: _Scale = None,
-    depth: Annotated[
-        str, _network("--depth", "-L", help="Number of layers L, or infinite for the diffusion.")
-    ] = "infinite",
-    width: _Width = None,
-    horizon: Annotated[float, _network("--horizon", "-T", help="T; Δt = T/L.")] = 1.0,
-    activation: Annotated[str, _network("--activation", "-a", help=ACTIVATION)] = "tanh",
-    input_activation: Annotated[str, _network(help="ψ, given as φ is.")] = "linear",
-    weight_variance: Annotated[float, _network(help="σ_w²: weights are N(0, σ_w² Δt/D).")] = 1.0,
-    bias_variance: Annotated[float, _network(help="σ_b²: biases are N(0, σ_b² Δt).")] = 1.0,
-    law: _Law = None,
-    times: _Times = 6,
-    conditions: _Conditions = False,
-    latex: _Latex = None,
-    samples: _Samples = None,
-    method: _Method = None,
-    steps: _Steps = None,
-    seed: Annotated[
-        int | None, _simulation(help="Seed of the random numbers.", show_default="0")
+    of_data: dict[str, Any],
+    of_network: dict[str, Any],
+    drawing: dict[str, Any],
+    *,
+    inputs: Annotated[
+        str,
+        typer.Option(
+            "--inputs",
+            "-z",
+            help="Numbers z separated by commas, all neurons of x_0 are z; or the layers x_0 "
+            'themselves, "0.5,1;-1,2".',
+        ),
+    ] = "0,1",
+    law: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another Gaussian law of the parameters, of the arguments of ft.ParameterLaw: an "
+            ".npz file with arrays row_covariance and column_covariance, or weight_covariance, "
+            "and if wanted bias_covariance, weight_mean, bias_mean.",
+            show_default=False,
+        ),
     ] = None,
-    jobs: _Jobs = None,
-    compare: _Compare = False,
-    save: _Save = None,
+    times: Annotated[
+        int,
+        typer.Option(min=2, help="Times in the table, evenly spaced from 0 to T; at most all."),
+    ] = 6,
+    conditions: Annotated[
+        bool,
+        typer.Option(
+            "--conditions",
+            help="What φ and ψ must fulfil for a limit of infinite depth, and what of it holds.",
+        ),
+    ] = False,
+    latex: Annotated[
+        str | None,
+        typer.Option(
+            help="Print LaTeX: network, instantaneous_mean, instantaneous_covariance, diffusion "
+            "(the stochastic differential equation), quadratic_covariation, next_order (the error "
+            "of finite depth), wide_limit, closed_form or exact_moments.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--simulate",
+            "-n",
+            help="Draw so many networks, and show what they have with standard errors.",
+            show_default=False,
+            rich_help_panel="Simulation",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file, .npz or .nc, for the solution; with --simulate .npz for the estimates, "
+            "and the same command goes on from where Ctrl-C stopped it."
+        ),
+    ] = None,
     format: OutputFormat = "table",
 ) -> None:
     """Networks of small parameters, and the diffusion they become at infinite depth.
@@ -190,62 +157,57 @@ def diffusion(
 
         fieldtheory diffusion --law law.npz --simulate 1000 --method sde --steps 100 --compare
     """
+    import fieldtheory as ft
     from fieldtheory.cli import values
     from fieldtheory.diffusions import diffusion_inputs
     from fieldtheory.diffusions.diffusion_inputs import SIMULATED, compared_rows, rows_of
+    from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
+    from fieldtheory.networks.activations import as_activation
 
-    phi = values.activation(activation)
-    psi = values.activation(input_activation, "input_activation")
+    file = of_network.pop("network")
+    kind, given = values.parameters(file=file, families=(ft.DiffusionNetwork,), **of_network)
     asked = {"conditions": conditions, "latex": latex is not None, "simulate": samples is not None}
     names = [name for name, wanted in asked.items() if wanted]
     if len(names) > 1:
         raise ValueError(f"{names[0]} and {names[1]} must not both be given")
-    drawing = {"compare": compare or None, "method": method, "seed": seed, "jobs": jobs}
-    for name, value in (drawing | {"steps": steps}).items():
+    for name, value in drawing.items():
         if samples is None and value is not None:
             raise ValueError(f"{name} is for simulations: say --simulate SAMPLES as well")
     if conditions:
-        _print_conditions(phi, psi, format)
+        found = diffusion_conditions(
+            given.get("activation", as_activation("tanh")),
+            given.get("input_activation", as_activation("linear")),
+        )
+        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in found]
+        echo(str(found)) if format == "table" else print_rows(rows, format, "")
         return
-    import fieldtheory as ft
-
-    parameters = None if law is None else diffusion_inputs.law(law)
-    of_data = {"classes": classes, "count": count, "scale": scale}
-    of_data |= {"label": label, "drop": drop, "standardise": standardise}
-    words, Z = _layers(inputs, data, of_data)
-    if width is None:
-        width = parameters.width if parameters else Z.shape[1] if Z.ndim > 1 else 500
-    net = ft.DiffusionNetwork(
-        depth=_depth(depth),
-        width=width,
-        horizon=horizon,
-        activation=phi,
-        input_activation=psi,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        parameter_law=parameters,
-    )
+    words, Z = diffusion_inputs.layers(inputs, of_data)
+    if law is not None:
+        given["parameter_law"] = diffusion_inputs.law(law)
+        given.setdefault("width", given["parameter_law"].width)
+    net = kind(**{"depth": None, "width": Z.shape[1] if Z.ndim > 1 else 500} | given)
     if latex is not None:
         echo(ft.derive(net).latex(latex))
         return
     if samples is None:
         _print_solution(net, Z, words, times, save, format)
         return
+    compare, method, steps = (drawing.pop(name) for name in ("compare", "method", "steps"))
     if net.depth is not None and steps is not None:
         raise ValueError(f"steps is for infinite depth, got depth={net.depth}")
     # Many layers stand for infinitely many, as many as in PF section 4.
     finite = net if net.depth else net.replace(depth=500 if steps is None else steps)
     way = method or ("weights" if law else "kernel")
+    drawing["seed"] = drawing["seed"] or 0
     with parts_of(save, ".npz") as parts:
         ensemble = ft.simulate(
             finite,
             Z,
             samples=samples,
-            seed=0 if seed is None else seed,
             method=way,
-            jobs=jobs,
             directory=parts,
             progress=True,
+            **drawing,
         )
         if save is not None:
             ensemble.save(save)
@@ -266,46 +228,12 @@ def diffusion(
         raise typer.Exit(1)
 
 
-def _layers(inputs: str, data: str | None, of_data: dict[str, Any]) -> tuple[str, np.ndarray]:
-    """Words on the inputs, if they are samples, and the inputs."""
-    from fieldtheory.cli import samples
-    from fieldtheory.diffusions import diffusion_inputs
-
-    if data is None:
-        samples.require_none(of_data)
-        return "", diffusion_inputs.layers(inputs)
-    words, Z = diffusion_inputs.sampled_layers(data, **of_data)
-    return f"; {words}", Z
-
-
-def _depth(text: str) -> int | None:
-    """L, or None for infinite depth."""
-    word = text.strip()
-    if word == "infinite":
-        return None
-    try:
-        return int(word)
-    except ValueError:
-        raise ValueError(f"depth must be an integer >= 1 or infinite, got {text!r}") from None
-
-
 def _words(network: Any) -> str:
     law = ", another law of the parameters" if network.parameter_law else ""
     return (
         f"depth {network.depth or 'infinite'}, width {network.width}, T = {network.horizon:g}, "
         f"φ = {network.activation.name}, ψ = {network.input_activation.name}{law}"
     )
-
-
-def _print_conditions(phi: Any, psi: Any, format: Format) -> None:
-    from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusion_conditions
-
-    conditions = diffusion_conditions(phi, psi)
-    if format == "table":
-        echo(str(conditions))
-    else:
-        rows = [asdict(c) | ({"consequence": None} if c.holds else {}) for c in conditions]
-        print_rows(rows, format, "")
 
 
 def _print_solution(

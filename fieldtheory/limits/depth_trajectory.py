@@ -16,7 +16,7 @@ from fieldtheory.limits.schedule_limits import (
     UniformSchedule,
     schedule_limit,
 )
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 
 TIMES = np.linspace(0.0, 1.0, 21)
 # Layers of the grid of a trajectory over infinitely many.
@@ -59,10 +59,8 @@ class UniformTrajectory:
         return followed(flow, state, None, start, end, speed, speed)[0]
 
     def changes(self, flow: Flow, state: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The states on the grid of depths with their coefficients of 1/L.
-
-        A layer is a step of λ(l/L)²/L, of which l make up the time s(t) + [λ(t)² − λ(0)²]/(2L).
-        """
+        """The states on the grid of depths with their coefficients of 1/L."""
+        # A layer is a step of λ(l/L)²/L; l of them take s(t) + [λ(t)² − λ(0)²]/(2L).
         speed = self.schedule.speed
         first = speed(0.0)
         change: Any = first / 2 * flow.rates(state)
@@ -73,12 +71,10 @@ class UniformTrajectory:
 
 @dataclass(frozen=True, eq=False)
 class SummableTrajectory:
-    """The trajectory over layers l, from 0 to infinity.
+    """The trajectory over layers l, from 0 to infinity."""
 
-    The first ``last`` layers are those of the network, the others the flow over the time
-    Σ_{k>last} λ_k² with its first change by their steps, whose error is of the order of Σ λ_k⁶.
-    """
-
+    # The first ``last`` layers are those of the network, the others the flow over the time
+    # Σ_{k>last} λ_k² with its first change by their steps, whose error is of the order of Σ λ_k⁶.
     schedule: SummableSchedule
     last: int = FIRST
     places = LAYERS
@@ -120,7 +116,8 @@ class SummableTrajectory:
         middle = int(min(max(start, self.last), end))
         for l in range(int(start) + 1, middle + 1) if start < middle else ():
             with np.errstate(over="ignore", invalid="ignore"):
-                state = state + self.schedule.square(l) * flow.rates(state)
+                step = self.schedule.square(l)
+                state = state + step / (1 + step * flow.damping) * flow.rates(state)
             if not np.isfinite(state).all():
                 raise ArithmeticError(
                     f"there is no limit: kernels grow beyond all bounds, and exceed float64 in "
@@ -144,20 +141,8 @@ class SummableTrajectory:
         return state + change
 
 
-def trajectory_of(network: LayeredNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
-    """The trajectory of a network, by the limit of its schedule.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    last : int
-        The layers before the flow, if they are known.
-
-    Raises
-    ------
-    ValueError
-        See `schedule_limit`.
-    """
+def trajectory_of(network: DeepNetwork, last: int = 0) -> UniformTrajectory | SummableTrajectory:
+    """The trajectory of a network, by the limit of its schedule."""
     schedule = schedule_limit(network)
     if isinstance(schedule, UniformSchedule):
         return UniformTrajectory(schedule)

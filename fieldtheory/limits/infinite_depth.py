@@ -11,8 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.limits.depth_trajectory import SummableTrajectory, UniformTrajectory, trajectory_of
 from fieldtheory.limits.kernel_flow import PairLayout
-from fieldtheory.networks.coefficients import UnitBranch, unit_branch
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import DIMENSIONS, Field, fields_of, notes
 from fieldtheory.numerics.storage import Variables
@@ -91,7 +90,7 @@ class DepthLimit(Stored):
     table = FIELDS
     settings: ClassVar = {"error": float, "last": int}
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: np.ndarray
     places: np.ndarray
     remaining: np.ndarray
@@ -116,15 +115,15 @@ class DepthLimit(Stored):
             If it is not finite, as for φ with kinks on both sides (hard tanh) and opposite inputs.
         """
         layout, trajectory = PairLayout(self.input_kernel), self._trajectory
-        flow = layout.flow(self.network)
+        flow, readout = layout.flows(self.network)
         if isinstance(trajectory, UniformTrajectory):
-            start = np.stack([layout.packed(self.input_kernel)] * 2)
+            start = np.stack([layout.packed(self.kernels[0])] * 2)
             changes = list(trajectory.changes(flow, start))
             corrections, (state, e) = np.stack([change for _, change in changes]), changes[-1]
         else:
             state = np.stack([layout.packed(K[-1]) for K in (self.kernels, self.tangent_kernels)])
             corrections = e = -flow.rates(state)
-        out = flow.change_rates(state, e, 0.0, _readout(self.network))[1]
+        out = readout.change_rates(state, e, 0.0)[1]
         if not (np.isfinite(corrections).all() and np.isfinite(out).all()):
             raise ArithmeticError("first_correction is not finite for these inputs")
         parts = corrections[..., 0, :], corrections[..., 1, :], *out
@@ -155,7 +154,7 @@ class DepthLimit(Stored):
         state = np.stack(
             [layout.packed(values[before]) for values in (self.kernels, self.tangent_kernels)]
         )
-        flow = layout.flow(self.network)
+        flow, _ = layout.flows(self.network)
         reached = trajectory.advance(flow, state, self.places[before], place)
         return Kernels(*(layout.unpacked(part) for part in reached))
 
@@ -225,7 +224,7 @@ class DepthLimit(Stored):
 
 
 @named_arguments
-def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
+def depth_limit(network: DeepNetwork, K0: Any) -> DepthLimit:
     """Kernels and tangent kernels of a residual network with infinitely many layers.
 
     For ρ_l = λ(l/L)/√L, such as ``branch_scale="uniform"`` with λ = 1, layers become a flow in
@@ -239,9 +238,12 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     layers (SR Propositions 7, 8): the first ones are summed, the others are a flow over the time
     that remains, Σ_{k>l} ρ_k², however slowly that falls (as 1/ln l for "decreasing").
 
+    Blocks follow the flow of what their branches add, a Π⟨φφ⟩_Q(q) + c, and their tangent kernels
+    that of all their weights.
+
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, BlockNetwork or of another family
         With γ = 1 and a schedule: ``branch_scale`` "uniform", "decreasing", or a function of (l, L)
         that also takes large l that are no integers. Its depth does not count. A constant c in
         ρ_l = c/√L is ``lambda l, L: c / L**0.5``.
@@ -278,13 +280,30 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
     >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
     [1.6035, 1.9636]
     """
-    trajectory = trajectory_of(checked_network(network, "depth_limit"))
-    kernel = validation.input_kernel_array("K0", K0)
-    _check(network, kernel)
+    if hasattr(network, "features") or not isinstance(network, DeepNetwork):
+        checked_network(network)
+    trajectory, kernel = trajectory_of(network), validation.input_kernel_array("K0", K0)
+    parameters, scales = network.parameters, {*network.layer_parameters} - {"branch_scale"}
+    if network.batch_shape or (np.asarray(network.layer(parameters).skip) != 1).any():
+        raise ValueError("network must have skip_scale=1 in all layers, and no batch axes")
+    if any(np.ptp(parameters[name]) for name in scales):
+        raise ValueError(
+            f"network must have {', '.join(sorted(scales))} that are the same for all layers"
+        )
+    if kernel.ndim > 2:
+        raise ValueError(f"K0 must be variances or one matrix (P, P), got shape {kernel.shape}")
     layout = PairLayout(kernel)
-    flow = layout.flow(network)
-    states = trajectory.states(flow, np.stack([layout.packed(kernel)] * 2))
-    profile, out = states.values, flow.rates(states.values[-1], _readout(network))
+    (flow, readout), start = layout.flows(network), np.stack([layout.packed(kernel)] * 2)
+    if (start[0, : layout.inputs] == 0).any() and (
+        (kernel.ndim == 2 and flow.layer.branch.bias == 0)
+        or not np.isfinite(flow.rates(start)).all()
+    ):
+        raise ValueError("K0 must have variances > 0 where there is no bias, or a norm, got 0.0")
+    if flow.damping:
+        # Behind the norm of the read-in.
+        start = start / flow.size(start)
+    states = trajectory.states(flow, start)
+    profile, out = states.values, readout.rates(states.values[-1])
     return DepthLimit(
         network=network,
         input_kernel=kernel,
@@ -297,17 +316,3 @@ def depth_limit(network: LayeredNetwork, K0: Any) -> DepthLimit:
         error=states.error,
         last=states.last,
     )
-
-
-def _check(network: LayeredNetwork, kernel: np.ndarray) -> None:
-    if network.batch_shape or (np.asarray(network.skip_scales) != 1).any():
-        raise ValueError("network must have skip_scale=1 in all layers, and no batch axes")
-    if kernel.ndim > 2:
-        raise ValueError(f"K0 must be variances or one matrix (P, P), got shape {kernel.shape}")
-    if kernel.ndim == 2 and unit_branch(network).bias == 0 and (np.diagonal(kernel) == 0).any():
-        raise ValueError("K0 must have variances > 0 where there is no bias, got 0.0")
-
-
-def _readout(network: LayeredNetwork) -> UnitBranch:
-    weight, bias, _ = network.readout(network.parameters)
-    return UnitBranch(float(weight), float(bias))

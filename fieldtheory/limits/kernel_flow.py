@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.coefficients import UnitBranch, unit_branch
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
-from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
+from fieldtheory.limits.layer_jets import Jets, Layer, layers_of
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
 
@@ -43,86 +40,60 @@ def _entry(inputs: int) -> Entry:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The flow of P variances and of the covariances of pairs of them.
+    """The flow of P variances and of the covariances of pairs of them."""
 
-    A state is an array (2, P + pairs), first the kernel and then the tangent kernel, of the
-    variances and behind them of the pairs.
-
-    Parameters
-    ----------
-    entries : LayerFunctions
-        Of NumPy.
-    branch : UnitBranch
-        σ²_w and σ²_b.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
-    """
-
-    entries: LayerFunctions
-    branch: UnitBranch
+    # A state (2, P + pairs) is the kernel and the tangent kernel, each of the variances and behind
+    # them of the pairs, whose inputs are ``pairs``.
+    layer: Layer
     pairs: tuple[np.ndarray, np.ndarray]
 
-    @cached_property
-    def _averages(self) -> PairFunctions:
-        return pair_functions(self.entries)
+    # c of a norm behind the sum: a step h becomes h/(1 + h c) in the direction v − c y.
+    damping: float = 0.0
 
-    def _own(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(M, M') and (⟨φ'²⟩, its derivative) of the variances."""
-        entries = self.entries
-        M = np.stack([entries.second_moment(K), entries.susceptibility(K)])
-        return M, np.stack([entries.slope_square(K), entries.slope_square_change(K)])
-
-    def _pair(self, K: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """⟨φφ⟩ and ⟨φ'φ'⟩ of the pairs, each with its gradient by p, q and r."""
-        averages = self._averages.covariance_flow(K, self.pairs, r)
-        return np.stack(averages[:4]), np.stack(averages[3:])
+    def _jets(self, K: np.ndarray, gradient: bool) -> list[tuple[Jets, Entry, slice]]:
+        """Averages of the variances, and of the pairs, with their formulas and places."""
+        own, pair = self._split(K)
+        jets = [(self.layer.own(own, gradient), _entry(1), slice(len(own)))]
+        if len(pair):
+            of_pairs = self.layer.pair(own, self.pairs, pair, gradient)
+            jets.append((of_pairs, _entry(2), slice(len(own), None)))
+        return jets
 
     @np.errstate(all="ignore")
-    def rates(self, state: np.ndarray, branch: UnitBranch | None = None) -> np.ndarray:
-        """v, (2, P + pairs); with the variances of the readout, its kernels."""
-        scales = np.sqrt(branch or self.branch)
-        inputs = self._inputs(state)
-        (K, r), (own, pair) = self._split(state[0]), self._split(state[1])
-        values = self.entries.second_moment(K), self.entries.slope_square(K)
-        rates = _entry(1).rates(*values, own, *scales)
-        if inputs == state.shape[1]:
-            return np.stack(rates)
-        others = _entry(2).rates(*self._averages.covariance_gain(K, self.pairs, r), pair, *scales)
-        return np.concatenate([np.stack(rates), np.stack(others)], axis=1)
+    def rates(self, state: np.ndarray, jets: Any = None) -> np.ndarray:
+        """v, (2, P + pairs)."""
+        rates, scales = np.empty_like(state), np.sqrt(self.layer.branch)
+        for (A, B, T), entry, at in jets or self._jets(state[0], False):
+            # θ grows by T in addition.
+            both = entry.rates(np.stack([A[0], (A + T)[0]]), B[0], state[1, at], *scales)
+            rates[:, at] = both[0][0], both[1][1]
+        return rates - self.damping * state
 
     @np.errstate(all="ignore")
     def change_rates(
-        self,
-        state: np.ndarray,
-        change: np.ndarray,
-        step: float,
-        branch: UnitBranch | None = None,
+        self, state: np.ndarray, change: np.ndarray, step: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """v and the rate (Dv)(e − (h/2) v) of a change e, both (2, P + pairs)."""
-        scales = np.sqrt(branch or self.branch)
-        inputs = self._inputs(state)
-        (K, r), (own, pair) = self._split(state[0]), self._split(state[1])
-        A, B = self._own(K)
-        rates = [np.stack(_entry(1).rates(A[0], B[0], own, *scales))]
-        if inputs < state.shape[1]:
-            A_pair, B_pair = self._pair(K, r)
-            rates.append(np.stack(_entry(2).rates(A_pair[0], B_pair[0], pair, *scales)))
-        v = np.concatenate(rates, axis=1)
+        """v and the rate (Dv)(e − (h/2) v) − h c v of a change e, both (2, P + pairs)."""
+        jets, rates, scales = (
+            self._jets(state[0], True),
+            np.empty_like(state),
+            np.sqrt(self.layer.branch),
+        )
+        v = self.rates(state, jets)
         w = depth_flow.displacement(change, step, v)
-        (w_K, w_r), (w_own, w_pair) = self._split(w[0]), self._split(w[1])
-        # Gradients are infinite where inputs are opposite or vanish, and do not count there while
-        # nothing moves.
-        A, B = (np.where(w_K == 0, [values[0], 0 * w_K], values) for values in (A, B))
-        change_rates = [np.stack(_entry(1).changes(A[1], *B, own, w_K, w_own, *scales))]
-        if inputs < state.shape[1]:
-            moves = np.stack([w_K[self.pairs[0]], w_K[self.pairs[1]], w_r])
-            slopes = [np.where(moves == 0, 0.0, values[1:]) for values in (A_pair, B_pair)]
-            arguments = [*slopes[0], B_pair[0], *slopes[1], pair, *moves, w_pair]
-            change_rates.append(np.stack(_entry(2).changes(*arguments, *scales)))
-        return v, np.concatenate(change_rates, axis=1)
-
-    def _inputs(self, state: np.ndarray) -> int:
-        return state.shape[1] - len(self.pairs[0])
+        own, _ = self._split(w[0])
+        for (A, B, T), entry, at in jets:
+            moves = w[:1, at]
+            if len(A) > 2:
+                moves = np.stack([own[self.pairs[0]], own[self.pairs[1]], *moves])
+            # Gradients are infinite where inputs are opposite or vanish, and do not count there
+            # while nothing moves.
+            still = moves == 0
+            of_A, of_T, of_B = (np.where(still, 0.0, jet[1:]) for jet in (A, A + T, B))
+            both = np.stack([of_A, of_T], axis=1)
+            moved = entry.changes(*both, B[0], *of_B, state[1, at], *moves, w[1, at], *scales)
+            rates[:, at] = moved[0][0], moved[1][1]
+        return v, rates - self.damping * (w + step * v)
 
     def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inputs = len(values) - len(self.pairs[0])
@@ -143,34 +114,11 @@ def followed(
     speed: Callable[[float], float],
     step: Callable[[float], float],
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The state at a later time, and its first change by steps if that is asked for.
-
-        dy/dt = λ²(t) v(y),   de/dt = λ²(t) (Dv)(e − (h(t)/2) v)
-
-    Parameters
-    ----------
-    flow : Flow
-    state : ndarray, shape (2, P + pairs)
-    change : ndarray, the same shape, or None
-        e. Where gradients are infinite at the start, steps of one length are best followed in
-        e + (h/2) v, which starts with e − (h/2) v = 0 in the equation above.
-    start, end : float
-        Times.
-    speed, step : callable
-        λ²(t) and h(t).
-
-    Returns
-    -------
-    tuple of ndarray
-        y and e.
-
-    Raises
-    ------
-    ArithmeticError
-        If the solution does not exist up to the end, or the solver fails.
-    """
+    """The state at a later time, and its first change by steps if that is asked for."""
     from scipy.integrate import solve_ivp
 
+    # dy/dt = λ²(t) v(y),   de/dt = λ²(t) (Dv)(e − (h(t)/2) v). Where gradients are infinite at the
+    # start, steps of one length are best followed in e + (h/2) v, which starts with e = (h/2) v.
     if start == end:
         return state, change
     shape, reached = state.shape, start
@@ -212,13 +160,6 @@ def _failed(t: float, reason: str) -> str:
 @dataclass(frozen=True, eq=False)
 class PairLayout:
     """The variances of a kernel and the covariances of different inputs, one after the other.
-
-    Covariances of identical inputs are variances, to the last bit.
-
-    Parameters
-    ----------
-    kernel : ndarray, shape (...) or (P, P)
-        Variances or a matrix.
 
     Examples
     --------
@@ -267,6 +208,7 @@ class PairLayout:
         kernels[..., first, second] = kernels[..., second, first] = pairs
         return kernels
 
-    def flow(self, network: LayeredNetwork) -> Flow:
-        """The flow of all entries."""
-        return Flow(network_functions(network), unit_branch(network), self._different)
+    def flows(self, network: DeepNetwork) -> tuple[Flow, Flow]:
+        """The flow of all entries, and what the readout makes of them."""
+        hidden, readout, damping = layers_of(network)
+        return Flow(hidden, self._different, damping), Flow(readout, self._different)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.limits.tail_sums import TailSum
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.schedules import SCHEDULES, follows_depth, scale_text
 from fieldtheory.validation import excerpt
 
@@ -26,13 +26,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class UniformSchedule:
-    """ρ_l = λ(l/L)/√L.
-
-    Parameters
-    ----------
-    scale : callable
-        ρ of (l, L), also for l that is not an integer.
-    """
+    """ρ_l = λ(l/L)/√L; ``scale`` is ρ of (l, L), also for l that is not an integer."""
 
     scale: Callable[[float, int], float]
 
@@ -50,13 +44,7 @@ class UniformSchedule:
 
 @dataclass(frozen=True, eq=False)
 class SummableSchedule:
-    """ρ_l = λ_l, the same at every depth, with a finite sum of squares.
-
-    Parameters
-    ----------
-    scale : callable
-        ρ of (l, L), for large l also where l is not an integer.
-    """
+    """ρ_l = λ_l, the same at every depth, with a finite sum of squares; ``scale`` as above."""
 
     scale: Callable[[float, int], float]
 
@@ -81,15 +69,8 @@ class SummableSchedule:
         return math.fsum([*self.squares[int(layer) + 1 :], self.tail.whole])
 
 
-def schedule_limit(network: LayeredNetwork) -> UniformSchedule | SummableSchedule:
-    """Schedule of a network at infinite depth.
-
-    Raises
-    ------
-    ValueError
-        If the network has no schedule, or one whose Σ ρ_l² is not bounded, or follows the depth in
-        another way than λ(l/L)/√L.
-    """
+def schedule_limit(network: DeepNetwork) -> UniformSchedule | SummableSchedule:
+    """Schedule of a network at infinite depth."""
     scale_argument = getattr(network, "branch_scale", None)
     if not follows_depth(scale_argument):
         raise ValueError(

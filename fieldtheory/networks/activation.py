@@ -106,9 +106,9 @@ class Activation:
                 f"activation must have exactly one symbol, got {names} in {self.expression}"
             )
         typed = self.expression.xreplace({symbols.pop(): h})
-        exact = typed.xreplace({number: _exact(number) for number in typed.atoms(sp.Float)})
-        require_averages(exact, h)
-        expression = canonical(exact, h)
+        written = typed.xreplace({number: exact(number) for number in typed.atoms(sp.Float)})
+        require_averages(written, h)
+        expression = canonical(written, h)
         if not expression.has(h):
             raise ValueError(f"activation must depend on its symbol, got {typed} = {expression}")
         object.__setattr__(self, "expression", expression)
@@ -145,16 +145,19 @@ class Activation:
 
 
 @as_activation.register
-def _itself(value: Activation) -> Activation:
-    return value
+def _of_activation(value: Activation | sp.Expr) -> Activation:
+    return value if isinstance(value, Activation) else Activation(value)
 
 
-@as_activation.register
-def _of_expression(value: sp.Expr) -> Activation:
-    return Activation(value)
+def of_table(expression: sp.Expr, name: str) -> Activation:
+    """A named activation, whose averages are known to exist: it is not probed."""
+    activation = object.__new__(Activation)
+    object.__setattr__(activation, "expression", canonical(expression, h))
+    object.__setattr__(activation, "name", name)
+    return activation
 
 
-def _exact(number: sp.Float) -> sp.Rational:
+def exact(number: sp.Float) -> sp.Rational:
     """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
     # Bits of a float.
     double = 53

@@ -7,8 +7,10 @@ PyTorch hand their functions to, so that it comes back as a SymPy expression.
 from __future__ import annotations
 
 import inspect
+import math
+import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -18,36 +20,77 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activation import Activation, as_activation, h
-from fieldtheory.networks.array_functions import applied, is_known, plain, registered
-from fieldtheory.networks.named_activations import registered_name, similar
+from fieldtheory.networks.named_activations import (
+    DEFINITIONS,
+    clipped,
+    registered_name,
+    similar,
+    where,
+    with_parameters,
+)
 
 _LIBRARIES = ("numpy", "scipy", "sympy", "math", "torch")
 
 
+def _clip(x: sp.Expr, *bounds: Any, **named: Any) -> sp.Expr:
+    # Bounds are a_min and a_max or min and max for NumPy, the latter for PyTorch.
+    limits = dict(zip(("low", "high"), bounds, strict=False))
+    limits |= {{"in": "low", "ax": "high"}[key[-2:]]: value for key, value in named.items()}
+    return clipped(x, **{key: value for key, value in limits.items() if value is not None})
+
+
+def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: Any = False) -> sp.Expr:
+    if training:
+        raise ValueError("its slope is drawn anew at every call in training; call eval() first")
+    return with_parameters("leaky_relu", negative_slope=(lower + upper) / 2)(x)
+
+
+def _dropout(x: Any, p: Any = 0.5, training: Any = True) -> Any:
+    if training and p:
+        raise ValueError("it drops at random in training; call eval() first")
+    return x
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{"add": operator.add, "mul": operator.mul, "multiply": operator.mul},
+    **dict.fromkeys(("subtract", "sub"), operator.sub),
+    **dict.fromkeys(("divide", "true_divide", "div"), operator.truediv),
+    **dict.fromkeys(("power", "float_power", "pow"), operator.pow),
+    **dict.fromkeys(("negative", "neg"), operator.neg),
+    **{n: getattr(sp, n) for n in "sqrt cbrt log erfc tan cosh asin acos atanh acosh".split()},
+    **{f"arc{n}": getattr(sp, f"a{n}") for n in ("sin", "cos", "tanh", "cosh")},
+    "reciprocal": lambda x: 1 / x,
+    "rsqrt": lambda x: 1 / sp.sqrt(x),
+    "exp2": lambda x: 2**x,
+    "expm1": lambda x: sp.exp(x) - 1,
+    "log1p": lambda x: sp.log(1 + x),
+    "log2": lambda x: sp.log(x, 2),
+    "log10": lambda x: sp.log(x, 10),
+    "logaddexp": lambda x, y: sp.log(sp.exp(x) + sp.exp(y)),
+    # The value at zero does not matter.
+    "heaviside": lambda x, *at_zero: sp.Heaviside(x),
+    "sinc": lambda x: sp.sin(sp.pi * x) / (sp.pi * x),
+    "where": where,
+    **dict.fromkeys(("clip", "clamp"), _clip),
+    "threshold": lambda x, threshold, value: where(x > threshold, x, value),
+    "rrelu": _rrelu,
+    **dict.fromkeys(("dropout", "alpha_dropout", "feature_alpha_dropout"), _dropout),
+    **{n: getattr(sp, n.capitalize()) for n in ("gt", "ge", "lt", "le", "eq", "ne")},
+    **{"greater": sp.Gt, "greater_equal": sp.Ge, "less": sp.Lt, "less_equal": sp.Le},
+    **{"equal": sp.Eq, "not_equal": sp.Ne},
+    # Of two: with one, max and min are reductions.
+    **dict.fromkeys(("maximum", "fmax"), lambda x, y: sp.Max(x, y)),
+    **dict.fromkeys(("minimum", "fmin"), lambda x, y: sp.Min(x, y)),
+    **dict.fromkeys(("bitwise_and", "logical_and", "and"), sp.And),
+    **dict.fromkeys(("bitwise_or", "logical_or", "or"), sp.Or),
+    **dict.fromkeys(("bitwise_not", "logical_not", "invert", "not"), sp.Not),
+}
+# Their arguments may be conditions.
+_LOGICAL = ("where", "and", "or", "not", "invert")
+
+
 def activation_of_callable(function: Callable[..., Any]) -> Activation:
-    """The activation that a function stands for.
-
-    Parameters
-    ----------
-    function : callable
-        A function of NumPy, SciPy, SymPy, math or PyTorch with a name in ``ACTIVATIONS``, such as
-        ``np.tanh``, ``torch.nn.functional.relu``; a module of ``torch.nn`` with its parameters, or
-        of one's own; one of these in a `functools.partial`; or any function of one argument made of
-        arithmetic and of functions of NumPy, SciPy, SymPy or PyTorch.
-
-    Returns
-    -------
-    Activation
-        Under its name in ``ACTIVATIONS`` or in its library; a function of one's own under its
-        formula. ``torch.nn.Softplus`` of a threshold below 20 jumps there as in PyTorch; from 20
-        on, the default, the jump is taken as rounding.
-
-    Raises
-    ------
-    TypeError
-        If it is no function.
-    ValueError
-        If the function cannot be called with a symbol; the message says what to write.
+    """The activation of a function or module: by its name in a library, else by calling it with h.
 
     Examples
     --------
@@ -61,27 +104,28 @@ def activation_of_callable(function: Callable[..., Any]) -> Activation:
             "activation must be a SymPy expression in one symbol, a name, text or a function, "
             f"got {function!r}"
         )
-    keywords: dict[str, Any] = {}
-    target: Any = function
-    if isinstance(function, partial) and not function.args:
-        target, keywords = function.func, function.keywords
-    return _by_name(target, keywords) or _called(function)
+    library, name = _library(function), _name(function)
+    # Functions of math do not take the stand-in; others by their names come without calling them.
+    if library == "math" or isinstance(function, np.ufunc | sp.FunctionClass):
+        with suppress(TypeError):
+            return _registered(name, (), {})
+    try:
+        if isinstance(function, type) and validation.is_torch_module(function):
+            # A class of modules stands for the module with its defaults.
+            function = function()
+        value = function(_Argument(h))
+    except Exception as error:
+        raise _unreadable(function, " ".join(str(error).split()) or type(error).__name__) from error
+    if isinstance(value, _Argument) and value.activation is not None:
+        return value.activation
+    expression = _plain(value)
+    if not isinstance(expression, sp.Expr):
+        raise _unreadable(function, f"it gives {expression!r}")
+    return Activation(expression, name if library else "")
 
 
 for _kind in (object, sp.Lambda):
     as_activation.register(_kind)(activation_of_callable)
-
-
-def _by_name(function: Any, keywords: dict[str, Any]) -> Activation | None:
-    """The registered activation that a function of a library is, or None."""
-    library, name = _library(function), _name(function)
-    kinds = np.ufunc | sp.FunctionClass
-    # Functions of math do not take the stand-in.
-    if not (library == "math" or isinstance(function, kinds)) or not registered_name(name):
-        return None
-    with suppress(TypeError):
-        return registered(name, (), {key: plain(value) for key, value in keywords.items()})
-    return None
 
 
 def _library(function: Any) -> str | None:
@@ -100,23 +144,6 @@ def _library(function: Any) -> str | None:
 def _name(function: Any) -> str:
     function = function.func if isinstance(function, partial) else function
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _called(function: Callable[..., Any]) -> Activation:
-    """The activation that a function makes of h."""
-    try:
-        if isinstance(function, type) and validation.is_torch_module(function):
-            # A class of modules stands for the module with its defaults.
-            function = function()
-        value = function(_Argument(h))
-    except Exception as error:
-        raise _unreadable(function, " ".join(str(error).split()) or type(error).__name__) from error
-    if isinstance(value, _Argument) and value.activation is not None:
-        return value.activation
-    expression = plain(_value(value))
-    if not isinstance(expression, sp.Expr):
-        raise _unreadable(function, f"it gives {expression!r}")
-    return Activation(expression, _name(function) if _library(function) else "")
 
 
 def _unreadable(function: Any, reason: str) -> ValueError:
@@ -151,7 +178,8 @@ class _Argument(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         # Functions are methods too, of arrays and tensors.
-        if not is_known(name.strip("_")) or name.startswith("_"):
+        known = name.strip("_") in (*_FUNCTIONS, "prelu") or registered_name(name)
+        if name.startswith("_") or not known:
             raise AttributeError(f"{name} of a symbol is not known")
         return lambda *inputs, **options: _applied(name, (self, *inputs), options)
 
@@ -166,14 +194,53 @@ def _applied(name: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> _Ar
     """A function of a library at stand-ins and numbers, as a stand-in for its value."""
     in_place = bool(options.get("inplace")) or name.endswith("_")
     name = name.strip("_").removeprefix("special_")
-    options = {key: _value(v) for key, v in options.items() if key != "inplace"}
-    values = [_value(v) for v in inputs]
-    value, activation = applied(name, values, options)
-    argument = _Argument(value, activation if values[0] == h else None)
+    named = {key: _plain(value) for key, value in options.items() if key != "inplace"}
+    values = [_plain(value) for value in inputs]
+    if not name.endswith(_LOGICAL):
+        # A condition is one where it holds and zero elsewhere.
+        values = [
+            sp.Piecewise((1, value), (0, True))
+            if isinstance(value, sp.logic.boolalg.Boolean) and not isinstance(value, sp.Symbol)
+            else value
+            for value in values
+        ]
+    if name in _FUNCTIONS:
+        argument = _Argument(_FUNCTIONS[name](*values, **named))
+    else:
+        activation = _registered(name, values[1:], named)
+        argument = _Argument(activation(values[0]), activation if values[0] == h else None)
     if in_place:
         vars(inputs[0]).update(vars(argument))
     return argument
 
 
-def _value(value: Any) -> Any:
-    return value.value if isinstance(value, _Argument) else value
+def _registered(name: str, parameters: Sequence[Any], named: dict[str, Any]) -> Activation:
+    """The activation of a name with values of parameters, in PyTorch's order and names."""
+    if name == "prelu":
+        name, parameters, named = "leaky_relu", [*parameters, *named.values()], {}
+    registered_as = registered_name(name)
+    if registered_as is None:
+        raise TypeError(f"{name} is not one of them")
+    if registered_as == "gelu":
+        # An option of it is another activation here.
+        approximate = named.pop("approximate", "none") in (True, "tanh")
+        registered_as = "gelu_tanh" if approximate else "gelu"
+    formula = inspect.signature(DEFINITIONS[registered_as].formula)
+    bound = formula.bind(*parameters, **named).arguments
+    if not all(isinstance(value, sp.Expr) and value.is_number for value in bound.values()):
+        raise TypeError(f"the parameters of {name} must be numbers")
+    return with_parameters(registered_as, **bound)
+
+
+def _plain(value: Any) -> Any:
+    """The SymPy object of a number of any library; decimal numbers are exact fractions."""
+    if isinstance(value, _Argument):
+        return value.value
+    if isinstance(value, float | np.floating):
+        return sp.Rational(str(value)) if math.isfinite(value) else sp.sympify(float(value))
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return sp.sympify(value.item() if isinstance(value, np.generic) else value)
+    if hasattr(value, "item"):
+        # An array or tensor of one number; others raise.
+        return _plain(value.item())
+    return value

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import sympy as sp
 from sympy import Abs, Heaviside, Max, Min, Piecewise, erf, exp, log, sqrt, tanh
 
-from fieldtheory.networks.activation import Activation, h
+from fieldtheory.networks.activation import Activation, h, of_table
 
 _HALF = sp.Rational(1, 2)
 _PERCENT = sp.Rational(1, 100)
@@ -196,7 +196,7 @@ def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     """
     expression = DEFINITIONS[name].formula(**parameters)
     if not parameters:
-        return Activation(expression, name)
+        return of_table(expression, name)
     # With these values it may be another one, as hard_tanh between 0 and 6 is relu6.
     for registered in (name, *DEFINITIONS):
         if expression == DEFINITIONS[registered].formula():

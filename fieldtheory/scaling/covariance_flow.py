@@ -28,19 +28,6 @@ def flow_rates(
 ) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr]:
     """The flow of two variances p, q and their covariance r, and the gain of the response.
 
-        dp/dt = F(p),   dq/dt = F(q),   dr/dt = G = σ²_w ⟨φφ⟩ + σ²_b,
-        d ln(∂r/∂r_0)/dt = σ²_w ⟨φ'φ'⟩ = ∂G/∂r
-
-    Parameters
-    ----------
-    averages : LayerAverages, optional
-        Those of a residual network whose φ is left open if not given.
-
-    Returns
-    -------
-    tuple of sympy.Expr
-        F(p), F(q), G and ∂G/∂r.
-
     Examples
     --------
     >>> [entry.free_symbols >= {R} for entry in flow_rates()]
@@ -73,23 +60,7 @@ class Response(NamedTuple):
 
 
 def response(rates: tuple[sp.Expr, ...]) -> Response:
-    """The response along a flow, and its change in the modified flow.
-
-    The largest response is where ``slope``,
-
-        g = (∂_p ln P) F(p) + (∂_q ln P) F(q) + (∂_r ln P) G + σ²_w P,   P = ⟨φ'φ'⟩,
-
-    falls through zero.
-
-    Parameters
-    ----------
-    rates : tuple of sympy.Expr
-        What `flow_rates` returns, with any φ.
-
-    Returns
-    -------
-    Response
-    """
+    """The response along a flow, and its change in the modified flow."""
     *field, gain = rates
     height = sp.log(gain / sym.WEIGHT**2)
     slope = _along(height, field) + gain

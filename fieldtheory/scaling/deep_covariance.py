@@ -67,18 +67,6 @@ def covariance_scaling(
 ) -> np.ndarray:
     """ρ* of the covariances r of inputs with the variances p and q, each (pairs,).
 
-    The response is σ²_w,out P exp ∫_0^T σ²_w P dt with P = ⟨φ'φ'⟩ along the flow; the flow is
-    followed to its largest value, at the time T_0 = ρ*² L. With the modified flow the logarithm
-    changes by (T/L) B, and T_0 by T_1/L with T_1 = −∂_T(T B) / ∂²_T ln χ^out.
-
-    Parameters and errors are those of `optimal_scaling`. NaN where the response has no maximum.
-
-    Notes
-    -----
-    c* is right to 1e-10 but for nearly identical inputs, whose distance the flow has to amplify: to
-    2e-10 where p + q − 2r is 1e-6 of p + q, to 2e-7 where it is 1e-9, to 1e-4 where it is 1e-12.
-    Closer ones, and opposite ones of an odd activation without biases, have none.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -112,6 +100,7 @@ def covariance_scaling(
     if whole is None:
         result[pair[wins]] = np.sqrt(time / network.depth)
         return result
+    # With the modified flow the logarithm changes by (T/L) B: T_1 = −∂_T(T B) / ∂²_T ln χ^out.
     state = np.delete(state, 3, axis=0)
     change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
     change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
@@ -186,10 +175,7 @@ def _located(flow: Flow, start: np.ndarray, weight: float) -> tuple[np.ndarray, 
 
 
 def _tops(heights: np.ndarray, falls: np.ndarray, times: np.ndarray) -> _Tops:
-    """Maxima of heights (pairs, times) that stand out of their errors and may be the highest.
-
-    ``falls`` (pairs,) says for which pairs the start is a maximum, which is not among them.
-    """
+    """Maxima of heights (pairs, times) that stand out of their errors and may be the highest."""
     inside = np.zeros(heights.shape, dtype=bool)
     # Of a maximum before the first step nothing else is seen.
     inside[:, 0] = ~falls & (heights[:, 0] >= heights[:, 1])
@@ -215,10 +201,7 @@ def _trajectories(
     end: float,
     scales: np.ndarray,
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The state of every pair at a time of its own: p, q, r, ln ∂r/∂r_0, for order 2 also z and b.
-
-    All pairs are followed at common times, at which they share the averages of their variances.
-    """
+    """The state of each pair at its time: p, q, r, ln ∂r/∂r_0, for order 2 also z and b."""
     from scipy.integrate import solve_ivp
 
     pairs = start.shape[1]

@@ -25,18 +25,6 @@ TIME = sp.Symbol("T", positive=True)
 def output_response(averages: LayerAverages | None = None) -> sp.Expr:
     """χ^out / σ²_w,out in the deep limit, in the output variance K: M'(K) F(K) / F(K^(0)).
 
-    The derivative of the flow by its start, ∂K_T/∂K^(0) = F(K_T)/F(K^(0)), times that of the
-    readout. Its maximum over K depends on σ²_b/σ²_w alone, not on depth or input.
-
-    Parameters
-    ----------
-    averages : LayerAverages, optional
-        As for `flow_rate`.
-
-    Returns
-    -------
-    sympy.Expr
-
     Examples
     --------
     >>> erf = output_response().replace(sym.phi, sp.erf).doit()
@@ -50,12 +38,6 @@ def output_response(averages: LayerAverages | None = None) -> sp.Expr:
 
 def limit_scaling() -> sp.Eq:
     """The optimal scaling in the deep limit, ρ* = c*/√L with c* an integral over the flow.
-
-        c*² = ∫ dK/F(K) from K^(0) to K*_out,   the time from the input to the largest response
-
-    Returns
-    -------
-    sympy.Eq
 
     Examples
     --------
@@ -94,10 +76,6 @@ def correction() -> Correction:
 
         δ = [T_0 F''_*/2 + (F'_* − F'_0)/(2 F_*)] / Φ''_*,
         T_1 = δ/F_* + (T_0/2) ln(F_*/F_0),   ρ* = (c*/√L) [1 + T_1/(2 T_0 L) + O(L⁻²)].
-
-    Returns
-    -------
-    Correction
 
     Examples
     --------

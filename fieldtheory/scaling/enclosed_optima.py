@@ -26,9 +26,6 @@ _SHRINK = 0.75
 def output_variance(network: LayeredNetwork, start: float, digits: int) -> Any:
     """K*_out about ``start``, where M'(K) F(K) is stationary, F = σ²_w M + σ²_b.
 
-    The derivative M'' F + σ²_w M'² is proven to be positive at the lower end and negative at the
-    upper end, and to fall in between: there is one stationary point in the ball, a maximum.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -55,9 +52,6 @@ def output_variance(network: LayeredNetwork, start: float, digits: int) -> Any:
 
 def scaling(network: LayeredNetwork, K0: sp.Expr, start: float, digits: int) -> Any:
     """ρ* about ``start``, where the response χ^out(ρ) of a variance is stationary.
-
-    The derivative of ln χ^out by ρ² is proven to be positive at the lower end and negative at the
-    upper end, so that χ^out has a local maximum in the ball.
 
     Examples
     --------
@@ -167,11 +161,7 @@ def _moments(network: LayeredNetwork, order: int) -> Callable[[Any], Any]:
 
 
 def _sign_change(slopes: Callable[[], tuple[Any, ...]], start: float, digits: int) -> Any:
-    """An interval at whose ends a slope is positive and negative.
-
-    ``slopes`` gives the slope at the present precision, and its derivative or None; where there is
-    one it is negative in the interval.
-    """
+    """An interval at whose ends a slope is positive and negative."""
     for bits in attempts(digits):
         with ctx.workprec(bits):
             first, second = slopes()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from fieldtheory import validation
 from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
-from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling.responses import stacked
-
-# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
-SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
+from fieldtheory.scaling.responses import SEARCHED
 
 
 @dataclass(frozen=True)
@@ -55,62 +50,45 @@ class _Settings:
 
 
 _SETTINGS = _Settings()
+_SIDES = np.array([[-1], [1]])
 _POLYNOMIAL = np.linalg.inv(
     np.vander(np.arange(_SETTINGS.steps) - _SETTINGS.steps // 2.0, increasing=True)
 )
 
 
 def optima(
-    networks: Sequence[LayeredNetwork], p: np.ndarray, q: np.ndarray, r: np.ndarray
+    each: Any, name: str, must: bool, p: np.ndarray, q: np.ndarray, r: np.ndarray
 ) -> np.ndarray:
-    """ρ* of the covariances r of inputs with the variances p and q, for networks of one activation.
-
-    Parameters
-    ----------
-    networks : sequence of LayeredNetwork
-    p, q, r : ndarray, shape (m,)
-        Where all three are equal it is the variance of one input.
-
-    Returns
-    -------
-    ndarray, shape (n, m)
-        NaN for covariances whose response has no maximum.
-
-    Raises
-    ------
-    ValueError
-        If the response of a variance has no maximum.
+    """ρ* of the covariances r of inputs with the variances p and q, (networks, m).
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
-    >>> p = np.array([0.05, 0.05])
-    >>> optima([ResidualNetwork(depth=50)], p, p, np.array([0.05, 0.03])).round(4)
+    >>> from fieldtheory.scaling.responses import Solved
+    >>> p, each = np.array([0.05, 0.05]), Solved(ResidualNetwork(depth=50), 1e-12)
+    >>> optima(each, "erf", True, p, p, np.array([0.05, 0.03])).round(4)
     array([[0.1384, 0.4214]])
     """
-    stack = stacked(networks, pair_functions(network_functions(networks[0])))
-    shape = (len(networks), len(p))
-    index = np.repeat(np.arange(shape[0]), shape[1])
-    fields = tuple(np.tile(f, shape[0]) for f in (p, q, r))
-    each = stack.of(index)
-    entries = stack.averages.entries
-    rough = replace(each, averages=pair_functions(entries, _SETTINGS.rough, searching=True))
-    grid = SEARCHED[:, None] / (each.depths * each.weights)
+    # ``each`` is a `Stack` or a `Solved`; the variance of one input, p = q = r, ``must`` have a ρ*,
+    # or is NaN with a warning.
+    count = len(each.growth)
+    index = np.repeat(np.arange(count), len(p))
+    fields = np.tile([p, q, r], count)
+    each = each.of(index)
+    grid = SEARCHED[:, None] / np.broadcast_to(each.growth, len(index))
     with np.errstate(all="ignore"):
-        values = rough.height(grid, *fields)
-        squares = maxima(each, grid, values, True, *fields)
+        values = each.searching(_SETTINGS.rough).height(grid, *fields)
+        squares = maxima(each, grid, values, True, fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
-            part, own = each.of(left), [f[left] for f in fields]
+            part, own = each.of(left), fields[:, left]
             grid = grid[: _searched_rows(values[:, left]), left]
-            exact = replace(part, averages=pair_functions(entries, searching=True))
-            values = exact.height(grid, *own)
-            squares[left] = maxima(part, grid, values, False, *own)
+            values = part.searching().height(grid, *own)
+            squares[left] = maxima(part, grid, values, False, own)
             missing = np.isnan(squares[left]) & (own[0] == own[1]) & (own[1] == own[2])
             if missing.any():
-                name = networks[0].activation.name
-                raise _without_maximum(name, grid[:, missing], values[:, missing])
-    return np.sqrt(squares).reshape(shape)
+                _say_none(name, must, grid[:, missing], values[:, missing])
+    return np.sqrt(squares).reshape(count, len(p))
 
 
 def _searched_rows(values: np.ndarray) -> int:
@@ -120,22 +98,24 @@ def _searched_rows(values: np.ndarray) -> int:
     return len(values) if rises else last + 1
 
 
-def _without_maximum(name: str, grid: np.ndarray, values: np.ndarray) -> ValueError:
+def _say_none(name: str, must: bool, grid: np.ndarray, values: np.ndarray) -> None:
     said = f"has none up to ρ = {np.sqrt(grid[~np.isnan(values)].max(initial=0.0)):.3g}"
     if (values == -np.inf).all(axis=0).any():
         said = "vanishes for every ρ"
-    return ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
+    if must:
+        raise ValueError(f"network must have a response with a maximum in ρ; that of {name} {said}")
+    warnings.warn(
+        f"K0 has variances without ρ*, which are NaN: the response of {name} {said}",
+        stacklevel=validation.level_of_user(),
+    )
 
 
 def maxima(
-    each: Any, grid: np.ndarray, values: np.ndarray, rough: bool, *fields: np.ndarray
+    each: Any, grid: np.ndarray, values: np.ndarray, rough: bool, fields: np.ndarray
 ) -> np.ndarray:
-    """ρ² at the highest maximum, from the values on a grid; NaN where there is none.
-
-    ``each`` is a `Stack`, or what has its height, slope, of and near_zero. Maxima that are about
-    the highest are all found and compared. From rough values the result is also NaN where one of
-    them is not found at once. It is not s = 0 where the grid ends higher.
-    """
+    """ρ² at the highest maximum, from the values on a grid; NaN where there is none."""
+    # Maxima that are about the highest are all found and compared. From rough values the result is
+    # also NaN where one of them is not found at once. It is not s = 0 where the grid ends higher.
     tops = np.full(values.shape, -np.inf)
     inside = (values[1:-1] > values[:-2]) & (values[1:-1] >= values[2:])
     tops[1:-1][inside] = values[1:-1][inside]
@@ -144,7 +124,9 @@ def maxima(
     squares, heights = np.full(values.shape, np.nan), np.where(chosen, tops, -np.inf)
     (at_zero,) = np.nonzero(chosen[0])
     if len(at_zero):
-        falls, heights[0, at_zero] = _at_zero(each.of(at_zero), *(f[at_zero] for f in fields))
+        # Without a branch, and with γ = 1, all layers are the first one.
+        start, own, zero = each.of(at_zero).near_zero(), fields[:, at_zero], np.zeros(len(at_zero))
+        falls, heights[0, at_zero] = start.slope(zero, *own) <= 0, start.height(zero[None], *own)[0]
         squares[0, at_zero[falls]] = 0.0
         rising = at_zero[~falls]
         chosen[0, rising], heights[0, rising] = False, -np.inf
@@ -152,16 +134,16 @@ def maxima(
         chosen[tops[1:, others].argmax(axis=0) + 1, others] = True
     top, column = np.nonzero(chosen[1:])
     top += 1
-    low, middle, high = (grid[top + d, column] for d in (-1, 0, 1))
-    bounds = low, high
+    low, middle, high = grid[top + np.array([[-1], [0], [1]]), column]
+    bounds = limits = np.stack([low, high])
     if rough:
         bounds = _around_vertex(grid[:, column], values[:, column], top)
-    peaks, highest = _interpolated_maxima(each, column, bounds, (low, high), *fields)
+    peaks, highest = _interpolated_maxima(each, column, bounds, limits, fields)
     missing = np.isnan(peaks)
     if missing.any() and not rough:
-        own = each.of(column[missing]), [f[column[missing]] for f in fields]
-        peaks[missing] = _bracketed(own[0], middle[missing], (low[missing], high[missing]), *own[1])
-        highest[missing] = own[0].height(peaks[None, missing], *own[1])[0]
+        part, own = each.of(column[missing]), fields[:, column[missing]]
+        peaks[missing] = _bracketed(part, middle[missing], limits[:, missing], own)
+        highest[missing] = part.height(peaks[None, missing], *own)[0]
     squares[top, column] = peaks
     heights[top, column] = np.where(np.isnan(peaks), np.inf, highest)
     ends_higher = np.fmax.reduce(values) > heights.max(axis=0) + _SETTINGS.margin
@@ -169,17 +151,8 @@ def maxima(
     return np.where(ends_higher & (highest_square == 0), np.nan, highest_square)
 
 
-def _at_zero(each: Any, *fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the height falls from s = 0 on, and the height there."""
-    # Without a branch, and with γ = 1, all layers are the first one.
-    each, zero = each.near_zero(), np.zeros(len(fields[0]))
-    return each.slope(zero, *fields) <= 0, each.height(zero[None], *fields)[0]
-
-
-def _around_vertex(
-    grid: np.ndarray, values: np.ndarray, top: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds around the highest point of the polynomials in ln s through the values by a top."""
+def _around_vertex(grid: np.ndarray, values: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """Bounds (2, m) around the highest point of polynomials in ln s through values by a top."""
     columns, half = np.arange(len(top)), _SETTINGS.steps // 2
     middle = np.clip(top, half + 1, len(grid) - 1 - half)
     around = _POLYNOMIAL @ values[middle + np.arange(-half, half + 1)[:, None], columns]
@@ -187,18 +160,11 @@ def _around_vertex(
     parts = np.arange(-_SETTINGS.parts, _SETTINGS.parts + 1) / _SETTINGS.parts
     heights = np.polynomial.polynomial.polyval(top - middle + parts[:, None], around, tensor=False)
     step = np.log(grid[-1] / grid[-2])
-    vertex = parts[heights.argmax(axis=0)] * step
-    return tuple(
-        grid[top, columns] * np.exp(vertex + d * step) for d in (-_SETTINGS.near, _SETTINGS.near)
-    )
+    vertex = parts[heights.argmax(axis=0)]
+    return np.asarray(grid[top, columns] * np.exp((vertex + _SETTINGS.near * _SIDES) * step))
 
 
-def _bracketed(
-    each: Any,
-    middle: np.ndarray,
-    bounds: tuple[np.ndarray, ...],
-    *fields: np.ndarray,
-) -> np.ndarray:
+def _bracketed(each: Any, middle: np.ndarray, bounds: np.ndarray, fields: np.ndarray) -> np.ndarray:
     """Zeros of the slopes, by a root finder within brackets."""
     # SciPy's optimisers take a third of the import time of the package.
     from scipy.optimize import elementwise
@@ -217,32 +183,26 @@ def _bracketed(
 
 
 def _interpolated_maxima(
-    each: Any,
-    chosen: np.ndarray,
-    bounds: tuple[np.ndarray, ...],
-    limits: tuple[np.ndarray, ...],
-    *fields: np.ndarray,
+    each: Any, chosen: np.ndarray, bounds: np.ndarray, limits: np.ndarray, fields: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The highest points of the chosen elements around the bounds and how high they are.
-
-    Both are NaN where they are not resolved.
-
-    The height is interpolated in ln s at Chebyshev nodes, which are computed at once and are common
-    to all inputs of a network. Where an end is highest the bounds move there, up to the limits.
-    """
+    """The highest points of the chosen elements around the bounds and how high they are."""
+    # The height is interpolated in ln s at Chebyshev nodes, which are common to all inputs of a
+    # network. Where an end is highest the bounds move there, up to the limits; NaN if not resolved.
     result, heights = np.full((2, len(chosen)), np.nan)
     left = np.flatnonzero(limits[0] > 0)
     with np.errstate(divide="ignore"):
-        low, high, lowest, highest = (np.log(bound[left]) for bound in (*bounds, *limits))
+        bounds, limits = np.log(bounds[:, left]), np.log(limits[:, left])
     for _ in range(_SETTINGS.tries):
         if not len(left):
             break
+        low, high = bounds
         places = low + (high - low) * (nodes(_SETTINGS.nodes)[:, None] + 1) / 2
         part = chosen[left]
-        values = each.of(part).height(np.exp(places), *(f[part] for f in fields))
+        values = each.of(part).height(np.exp(places), *fields[:, part])
         coefficients = transform(_SETTINGS.nodes) @ values
-        size, before, last = (np.abs(coefficients[i:]).max(axis=0) for i in (1, -4, -2))
-        resolved = (last <= _SETTINGS.resolved * size) | (
+        sizes = np.abs(coefficients)
+        last, before = sizes[-2:].max(axis=0), sizes[-4:].max(axis=0)
+        resolved = (last <= _SETTINGS.resolved * sizes[1:].max(axis=0)) | (
             (last <= _SETTINGS.rounding) & (_SETTINGS.falls * last >= before)
         )
         slopes = chebyshev.chebder(coefficients)
@@ -253,18 +213,14 @@ def _interpolated_maxima(
         heights[left] = chebyshev.chebval(vertex, coefficients, tensor=False)
         top, columns = values.argmax(axis=0), np.arange(len(left))
         at_end = (top == 0) | (top == _SETTINGS.nodes - 1)
-        narrow = [
-            places[np.clip(top + d, 0, _SETTINGS.nodes - 1), columns]
-            for d in (-_SETTINGS.closer, _SETTINGS.closer)
-        ]
-        half, middle = (high - low) / 2, np.where(top == 0, low, high)
-        new = [
-            np.clip(np.where(at_end, shifted, closer), lowest, highest)
-            for shifted, closer in zip((middle - half, middle + half), narrow, strict=True)
-        ]
+        closer = top + _SETTINGS.closer * _SIDES
+        narrow = places[np.clip(closer, 0, _SETTINGS.nodes - 1), columns]
+        middle = np.where(top == 0, low, high)
+        shifted = middle + (high - low) / 2 * _SIDES
+        bounds = np.clip(np.where(at_end, shifted, narrow), *limits)
         # What is resolved without a maximum, up to the limits, has none.
-        goes_on = ~inside & (~resolved | (at_end & (middle > lowest) & (middle < highest)))
-        left, low, high, lowest, highest = (k[goes_on] for k in (left, *new, lowest, highest))
+        goes_on = ~inside & (~resolved | (at_end & (middle > limits[0]) & (middle < limits[1])))
+        left, bounds, limits = left[goes_on], bounds[:, goes_on], limits[:, goes_on]
     return result, heights
 
 

@@ -38,26 +38,6 @@ _GUARD = 10
 def divergence_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Expr:
     """D_KL of a uniform distribution from that of φ(h), h ~ N(0, σ²) (F25 eqs. (140), (141)).
 
-    Parameters
-    ----------
-    activation : str, Activation or sympy.Expr
-        φ, strictly monotone with finite limits.
-
-    Returns
-    -------
-    sympy.Expr
-        A function of ``VARIANCE``, in closed form where SymPy finds one quickly (erf, tanh,
-        logistic and their kind); otherwise with ⟨h²⟩_q and ⟨ln q⟩_q as numbers of 25 digits.
-
-    Raises
-    ------
-    ValueError
-        If φ is unbounded or not strictly monotone, or if ⟨h²⟩_q diverges.
-
-    Notes
-    -----
-    For erf it is F25 eq. (141), ln √2 + (1/2) ln σ² + (1/2)(1/(2σ²) − 1).
-
     Examples
     --------
     >>> sp.expand(divergence_formula() - sp.log(2 * VARIANCE) / 2)
@@ -71,20 +51,6 @@ def divergence_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Exp
 def variance_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Expr:
     """The σ² with the smallest divergence, ⟨h²⟩ under the density q(h) = φ'(h)/R.
 
-    Parameters
-    ----------
-    activation : str, Activation or sympy.Expr
-        As for `divergence_formula`.
-
-    Returns
-    -------
-    sympy.Expr
-        The root of ∂D_KL/∂σ²; in closed form or as a number, as in `divergence_formula`.
-
-    Notes
-    -----
-    For erf it is 1/2. F25 eq. (142) has 1/4, see `fieldtheory.literature.f25_entropy`.
-
     Examples
     --------
     >>> variance_formula("erf"), variance_formula("tanh"), variance_formula("logistic")
@@ -95,23 +61,6 @@ def variance_formula(activation: str | Activation | sp.Expr = "erf") -> sp.Expr:
 
 def divergence(activation: str | Activation | sp.Expr, variance: Any) -> float | np.ndarray:
     """D_KL of a uniform distribution from that of φ(h), h ~ N(0, σ²), in float64.
-
-    Parameters
-    ----------
-    activation : str, Activation or sympy.Expr
-        As for `divergence_formula`.
-    variance : float or array_like
-        σ² > 0.
-
-    Returns
-    -------
-    float or ndarray, shape of ``variance``
-        Right to rounding relative to the larger of 1 and the divergence.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not > 0, and as `divergence_formula`.
 
     Examples
     --------
@@ -132,7 +81,7 @@ def maximum_entropy_variance(activation: str | Activation | sp.Expr = "erf") -> 
     Parameters
     ----------
     activation : str, Activation or sympy.Expr
-        As for `divergence_formula`.
+        φ, strictly monotone with finite limits.
 
     Returns
     -------
@@ -141,7 +90,7 @@ def maximum_entropy_variance(activation: str | Activation | sp.Expr = "erf") -> 
     Raises
     ------
     ValueError
-        As `divergence_formula`.
+        If φ is unbounded or not strictly monotone, or if ⟨h²⟩_q diverges.
 
     Examples
     --------
@@ -153,24 +102,6 @@ def maximum_entropy_variance(activation: str | Activation | sp.Expr = "erf") -> 
 
 def precise_variance(activation: str | Activation | sp.Expr, digits: int = 50) -> Any:
     """`maximum_entropy_variance` to a given number of digits, by integrating h² φ'(h)/R.
-
-    Parameters
-    ----------
-    activation : str, Activation or sympy.Expr
-        As for `divergence_formula`.
-    digits : int
-        Correct digits, relative to the larger of 1 and the variance.
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        As `divergence_formula`.
-    PrecisionError
-        If the integrals do not reach the digits.
 
     Examples
     --------
@@ -184,30 +115,6 @@ def precise_divergence(
     activation: str | Activation | sp.Expr, variance: Any, digits: int = 50
 ) -> Any:
     """D_KL to a given number of digits, by integrating its definition (F25 eq. (140)).
-
-        ∫ dy p_uni(y) [ln p_uni(y) − ln p_φ(y)],   p_φ(φ(h)) = N(h; 0, σ²)/|φ'(h)|,
-
-    with y = φ(h) put in at every node of the quadrature.
-
-    Parameters
-    ----------
-    activation : str, Activation or sympy.Expr
-        As for `divergence_formula`.
-    variance : real number
-        σ² > 0, of any type that mpmath takes, or a SymPy number.
-    digits : int
-        Correct digits, relative to the larger of 1 and the divergence.
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        If the variance is not > 0, and as `divergence_formula`.
-    PrecisionError
-        If the integrals do not reach the digits.
 
     Examples
     --------

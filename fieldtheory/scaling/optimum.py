@@ -6,29 +6,28 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
-from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.dispatch import not_there
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, checked_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.precision.layer_recursion import exact_kernel
-from fieldtheory.scaling import deep_covariance, exact, output_variance, saturation
+from fieldtheory.scaling import deep_covariance, exact, output_variance, responses, saturation
 
 # Pairs of inputs, times networks, that are solved together.
 _AT_ONCE = 1024
 # Relative differences of variances that are rounding, and the p + q − 2r of two inputs, relative to
 # p + q, below which rounding of K0 moves ρ* of the pair by 1e-4 and more: they are equal.
 _ROUNDING, _EQUAL = 1e-14, 1e-12
-METHODS = ("response", "saturation", "large_depth", "deep_limit")
 # The arguments that not every method takes, and the methods that take them.
 _ONLY = {
     "dynamic_range": ("saturation", "large_depth"),
@@ -39,10 +38,27 @@ _ONLY = {
 _AFTER_LABELS = "fieldtheory.inference.learned_scaling"
 
 
-@by_network_type
+class _Asked(NamedTuple):
+    """What is asked for: networks of features ψ(h), or one of another family, and its inputs."""
+
+    networks: list[Any]
+    layered: bool
+    K0: Any
+    kernel: np.ndarray
+    method: str
+    dynamic_range: float
+    slope: float | None
+    order: int
+    rtol: float
+    progress: bool
+    digits: int
+    labels: Any
+    noise_variance: float | None
+
+
 @named_arguments
 def optimal_scaling(
-    network: LayeredNetwork | Sequence[LayeredNetwork],
+    network: DeepNetwork | Sequence[LayeredNetwork],
     K0: Any,
     method: str = "response",
     dynamic_range: float | None = None,
@@ -72,7 +88,9 @@ def optimal_scaling(
     ----------
     network : LayeredNetwork or sequence of them
         ``branch_scale`` is ignored. Several networks, of one activation, are solved at once. One
-        `BlockNetwork` has the method "response".
+        `BlockNetwork` has the method "response": behind a norm with ε = 0, which fixes its
+        variance, one input has no ρ*, and mostly none without a norm, where the output is linear
+        in a stream that grows with ρ. In a matrix such variances are NaN, with a warning.
     K0 : float or array_like, shape (P,) or (..., P, P)
         Kernel of the input: a variance, several variances, or covariance matrices.
     method : {"response", "saturation", "large_depth", "deep_limit"}
@@ -139,124 +157,189 @@ def optimal_scaling(
     >>> print(optimal_scaling(net, 0.05, digits=20, proven=True).str(21))
     [0.138384538142605391511 +/- 3.82e-23]
     """
-    wanted = output_variance.proven_digits(digits, proven)
-    networks = _checked(network)
-    kernel = validation.input_kernel_array("K0", K0)
-    validation.choice("method", method, METHODS)
-    method_options = {"dynamic_range": dynamic_range, "slope": slope, "order": order}
-    for name, value in method_options.items():
+    networks, layered = _checked(network)
+    asked = _Asked(
+        networks,
+        layered,
+        K0,
+        validation.input_kernel_array("K0", K0),
+        validation.choice("method", method, _METHODS),
+        1.0 if dynamic_range is None else dynamic_range,
+        slope,
+        1 if order is None else order,
+        validation.within("rtol", rtol, 1e-14, 0.1),
+        progress,
+        output_variance.proven_digits(digits, proven) if proven or digits is not None else 0,
+        labels,
+        noise_variance,
+    )
+    find = _chosen(network, asked, {"dynamic_range": dynamic_range, "slope": slope, "order": order})
+    with relative_tolerance(asked.rtol):
+        values = find(asked)
+        if isinstance(values, np.ndarray) and not (values > 0).all():
+            _say_what_is_missing(asked, values)
+    result = values if isinstance(network, Sequence) else values[0]
+    return float(result) if isinstance(result, np.floating) else result
+
+
+def _chosen(network: Any, asked: _Asked, options: dict[str, Any]) -> Callable[[_Asked], Any]:
+    """The function that finds ρ*, ValueError where there is none for what is asked."""
+    method = asked.method
+    of_labels = asked.labels is not None or asked.noise_variance is not None
+    for name, value in options.items():
         if value is not None and method not in _ONLY[name]:
             allowed = " and ".join(_ONLY[name])
             raise ValueError(f"{name} must be left out but for {allowed}, got {value!r}")
-    if order is not None and not validation.is_order(order):
-        raise ValueError(f"order must be 1 or 2, got {order!r}")
-    rtol = validation.within("rtol", rtol, 1e-14, 0.1)
-    if proven:
-        _require_provable(network, kernel, method, order)
-    limits: tuple[str, list[float]] | None = None
-    options = kernel, progress, len(networks)
-    with relative_tolerance(rtol):
-        if method in ("saturation", "large_depth"):
-            width = 1.0 if dynamic_range is None else dynamic_range
-            values = _saturating(networks, kernel, method, width, slope)
-            limits = "(V/2)²", [width**2 / 4]
-        elif method == "deep_limit":
-            values = of_kernel(partial(_deep_limit, networks, order or 1), *options)
-        else:
-            values = of_kernel(partial(exact.optima, networks), *options)
-        if (values == 0).any():
-            say_why_none(networks, values, limits)
-        if np.isnan(values).any():
-            say_which_pairs_have_none(kernel, np.isnan(values).any(axis=0))
-    if not isinstance(network, Sequence):
-        values = values[0]
-    if labels is not None or noise_variance is not None:
-        return _after_labels(network, kernel, method, values, labels, noise_variance)
-    if proven:
-        return _enclosed(networks[0], exact_kernel(K0), method, float(values), wanted)
-    return values if values.ndim else float(values)
+    if options["order"] is not None and not validation.is_order(asked.order):
+        raise ValueError(f"order must be 1 or 2, got {asked.order!r}")
+    if not asked.layered:
+        only = {f"method={method!r}": method != "response", "proven": asked.digits > 0}
+        for name, given in (only | {"labels": of_labels}).items():
+            if given:
+                raise not_there(name, network)
+    if asked.digits:
+        if isinstance(network, Sequence) or asked.kernel.ndim or asked.kernel <= 0:
+            raise ValueError("proven must be False but for one network and one variance K0 > 0")
+        if method not in ("response", "deep_limit") or asked.order == 2:
+            raise ValueError(
+                "proven must be False but for the methods response and deep_limit of order 1, got "
+                f"method={method!r}, order={options['order']!r}"
+            )
+        return _enclosed
+    if of_labels:
+        if isinstance(network, Sequence) or method != "response":
+            raise ValueError(
+                "labels must be left out but for one network and the method response, got "
+                f"method={method!r}"
+            )
+        return _after_labels
+    return _METHODS[method]
 
 
-def _after_labels(
-    network: Any, kernel: np.ndarray, method: str, best: np.ndarray, labels: Any, noise: Any
-) -> np.ndarray:
-    """ρ* of networks that learned labels, from that of the prior."""
-    if isinstance(network, Sequence) or method != "response":
-        raise ValueError(
-            "labels must be left out but for one network and the method response, got "
-            f"method={method!r}"
-        )
-    after = import_module(_AFTER_LABELS).scaling_after_labels
-    return np.asarray(after(network, kernel, labels, noise, best))
+def _by_response(asked: _Asked) -> np.ndarray:
+    """The highest maximum of the response, (networks, *shape of the kernel)."""
+    first, must = asked.networks[0], asked.layered or asked.kernel.ndim < 2
+    each: Any = responses.Solved(first, asked.rtol)
+    name = f"one input of a {type(first).__name__}"
+    if asked.layered:
+        each = responses.stacked(asked.networks, pair_functions(network_functions(first)))
+        name = first.activation.name
+    return _of_kernel(partial(exact.optima, each, name, must), asked)
 
 
-def _require_provable(network: Any, kernel: np.ndarray, method: str, order: int | None) -> None:
-    if isinstance(network, Sequence) or kernel.ndim or kernel <= 0:
-        raise ValueError("proven must be False but for one network and one variance K0 > 0")
-    if method not in ("response", "deep_limit") or order == 2:
-        raise ValueError(
-            "proven must be False but for the methods response and deep_limit of order 1, got "
-            f"method={method!r}, order={order!r}"
-        )
+def _by_saturation(asked: _Asked) -> np.ndarray:
+    """Of variances, by eq. (67) or (68)."""
+    kernel, method = asked.kernel, asked.method
+    if kernel.ndim > 1:
+        raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
+    options = method, asked.dynamic_range, asked.slope
+    scalings = [
+        [saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in asked.networks
+    ]
+    return np.reshape(scalings, (len(asked.networks), *kernel.shape))
 
 
-def _enclosed(
-    network: LayeredNetwork, kernel: sp.Expr, method: str, value: float, digits: int
-) -> Any:
+def _by_deep_limit(asked: _Asked) -> np.ndarray:
+    """c*/√L, with order 2 its correction."""
+
+    def optima(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        alone = (p == r) & (q == r)
+        result = np.empty((len(asked.networks), len(p)))
+        for values, net in zip(result, asked.networks, strict=True):
+            if not (net.skip_scales == 1).all():
+                raise ValueError("network must have skip_scale=1 for the method deep_limit")
+            if alone.any():
+                values[alone] = output_variance.variance_scaling(net, p[alone], asked.order)
+            if not alone.all():
+                pairs = p[~alone], q[~alone], r[~alone]
+                values[~alone] = deep_covariance.covariance_scaling(net, *pairs, asked.order)
+        return result
+
+    return _of_kernel(optima, asked)
+
+
+def _after_labels(asked: _Asked) -> np.ndarray:
+    """ρ* of a network that learned labels, from that of the prior."""
+    after, best = import_module(_AFTER_LABELS).scaling_after_labels, _by_response(asked)[0]
+    moved = after(asked.networks[0], asked.kernel, asked.labels, asked.noise_variance, best)
+    return np.asarray(moved)[None]
+
+
+def _enclosed(asked: _Asked) -> list[Any]:
     """ρ* as a ball, from its value in float64."""
     # It needs python-flint.
     from fieldtheory.scaling import enclosed_optima
 
+    (network,), kernel, digits = asked.networks, exact_kernel(asked.K0), asked.digits
+    value = float(_METHODS[asked.method](asked)[0])
     if value == 0:
         raise ValueError("proven must be False where ρ* = 0")
-    if method == "response":
-        return enclosed_optima.scaling(network, kernel, value, digits)
+    if asked.method == "response":
+        return [enclosed_optima.scaling(network, kernel, value, digits)]
     end = output_variance.optimal_output_variance(network, digits + 5, proven=True)
-    return enclosed_optima.deep_scaling(network, kernel, end, digits)
+    return [enclosed_optima.deep_scaling(network, kernel, end, digits)]
 
 
-def _saturating(
-    networks: Sequence[LayeredNetwork],
-    kernel: np.ndarray,
-    method: str,
-    dynamic_range: float,
-    slope: float | None,
-) -> np.ndarray:
-    """ρ* of variances by eq. (67) or (68), (n, *shape of the kernel)."""
-    if kernel.ndim > 1:
-        raise ValueError(f"K0 must be a variance for the method {method}, got {kernel.shape}")
-    options = method, dynamic_range, slope
-    scalings = [[saturation.scaling(net, K, *options) for K in kernel.ravel()] for net in networks]
-    return np.reshape(scalings, (len(networks), *kernel.shape))
+_METHODS = {
+    "response": _by_response,
+    "saturation": _by_saturation,
+    "large_depth": _by_saturation,
+    "deep_limit": _by_deep_limit,
+}
 
 
-def say_why_none(
-    networks: Sequence[LayeredNetwork], values: np.ndarray, limits: tuple[str, list[float]] | None
-) -> None:
-    """Warn that ρ* = 0, and of the variance below which the inputs must be for another."""
-    name, bounds = limits or ("K*_out", [_limit(net) for net in networks])
-    text = (
-        f"K0 has {np.count_nonzero(values == 0)} of {values.size} entries with ρ* = 0: their "
-        "response is largest without a residual branch"
-    )
-    if max(bounds) > 0:
-        span = " to ".join(f"{bound:.4g}" for bound in sorted({min(bounds), max(bounds)}))
-        text += (
-            f", at every depth. A variance has ρ* > 0 below {name} = {span}, with which the "
-            "network with the largest response ends: rescale the inputs to a K0 below it"
+def _checked(network: Any) -> tuple[list[Any], bool]:
+    """The networks, and whether they are of features ψ(h) of the stream, with shared averages."""
+    networks = list(network) if isinstance(network, Sequence) else [network]
+    if not networks:
+        raise TypeError("network must be one network or a sequence of them, got none")
+    layered = not isinstance(network, DeepNetwork) or hasattr(network, "features")
+    for net in networks:
+        if layered:
+            checked_network(net, "a sequence of networks" if net is not network else "")
+            weight, batch = unit_branch(net).weight, net.skip_scales.ndim > 1
+        else:
+            weight, _, skip = net.layer(net.parameters | {"branch_scale": 1.0})
+            batch = np.ndim(weight) > 1 or np.ndim(skip) > 1
+        if not (np.all(weight > 0) and net.readout(net.parameters).weight > 0):
+            raise ValueError("network must have weight variances > 0 to respond to its input")
+        if batch:
+            raise ValueError("network must not have batch axes, got one in weights or skip_scale")
+    if len(networks) > 1 and len(set(map(network_functions, networks))) > 1:
+        names = {net.activation.name for net in networks}
+        raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
+    return networks, layered
+
+
+def _say_what_is_missing(asked: _Asked, values: np.ndarray) -> None:
+    """Warn of ρ* = 0, with the variance below which it is > 0, and of pairs without ρ*."""
+    if (values == 0).any():
+        name, bounds = "K*_out", [_limit(net) for net in asked.networks]
+        if asked.method in _ONLY["dynamic_range"]:
+            name, bounds = "(V/2)²", [asked.dynamic_range**2 / 4]
+        text = (
+            f"K0 has {np.count_nonzero(values == 0)} of {values.size} entries with ρ* = 0: their "
+            "response is largest without a residual branch"
         )
-    elif max(bounds) == 0:
-        text += (
-            f". At these variances of weights and biases {name} = 0, so that this holds for every "
-            "input and depth: take a smaller bias_variance"
-        )
-    warnings.warn(text, stacklevel=validation.level_of_user())
-
-
-def say_which_pairs_have_none(kernel: np.ndarray, missing: np.ndarray) -> None:
-    """Warn of the pairs (..., P, P) without ρ*, by their number and the first of them."""
+        if max(bounds) > 0:
+            span = " to ".join(f"{bound:.4g}" for bound in sorted({min(bounds), max(bounds)}))
+            text += (
+                f", at every depth. A variance has ρ* > 0 below {name} = {span}, with which the "
+                "network with the largest response ends: rescale the inputs to a K0 below it"
+            )
+        elif max(bounds) == 0:
+            text += (
+                f". At these variances of weights and biases {name} = 0, so that this holds for "
+                "every input and depth: take a smaller bias_variance"
+            )
+        warnings.warn(text, stacklevel=validation.level_of_user())
+    kernel, missing = asked.kernel, np.isnan(values).any(axis=0)
+    if kernel.ndim < 2 or not missing.any():
+        return
     pairs = np.broadcast_to(np.triu(np.ones(kernel.shape[-2:], dtype=bool), 1), kernel.shape)
     missing = missing & pairs
+    if not missing.any():
+        return
     *batch, first, second = places = tuple(index[0] for index in np.nonzero(missing))
     p, q, r = _entries_of(kernel, places)
     correlation = r / (np.sqrt(p * q) or 1.0)
@@ -271,60 +354,21 @@ def say_which_pairs_have_none(kernel: np.ndarray, missing: np.ndarray) -> None:
     )
 
 
-def _limit(network: LayeredNetwork) -> float:
+def _limit(network: Any) -> float:
     """K*_out, or −1 where there is none."""
-    if not _plain(network):
-        return -1.0
     try:
-        return output_variance.optimal_output_variance(network)
-    except (ValueError, ArithmeticError):
+        plain = (network.skip_scales == 1).all()
+        return output_variance.optimal_output_variance(network) if plain else -1.0
+    except (AttributeError, ValueError, ArithmeticError):
         return -1.0
 
 
-def _plain(network: LayeredNetwork) -> bool:
-    return bool((network.skip_scales == 1).all())
-
-
-def _checked(network: Any) -> list[LayeredNetwork]:
-    networks = list(network) if isinstance(network, Sequence) else [network]
-    if not networks:
-        raise TypeError("network must be one network or a sequence of them, got none")
-    networks = [checked_network(net, "a sequence of networks") for net in networks]
-    for net in networks:
-        if unit_branch(net).weight == 0 or net.readout(net.parameters).weight == 0:
-            raise ValueError("network must have weight variances > 0 to respond to its input")
-        if net.skip_scales.ndim > 1:
-            raise ValueError("network must not have batch axes, got skip_scale with one")
-    if len({network_functions(net) for net in networks}) > 1:
-        names = {net.activation.name for net in networks}
-        raise ValueError(f"network must be of one activation, got {', '.join(sorted(names))}")
-    return networks
-
-
-def _deep_limit(
-    networks: Sequence[LayeredNetwork], order: int, p: np.ndarray, q: np.ndarray, r: np.ndarray
-) -> np.ndarray:
-    """As `exact.optima`, one network after the other."""
-    alone = (p == r) & (q == r)
-    result = np.empty((len(networks), len(p)))
-    for values, net in zip(result, networks, strict=True):
-        if not _plain(net):
-            raise ValueError("network must have skip_scale=1 for the method deep_limit")
-        if alone.any():
-            values[alone] = output_variance.variance_scaling(net, p[alone], order)
-        if not alone.all():
-            pairs = p[~alone], q[~alone], r[~alone]
-            values[~alone] = deep_covariance.covariance_scaling(net, *pairs, order)
-    return result
-
-
-def of_kernel(
-    optima: Callable[..., np.ndarray], kernel: np.ndarray, progress: bool, networks: int
-) -> np.ndarray:
+def _of_kernel(optima: Callable[..., np.ndarray], asked: _Asked) -> np.ndarray:
     """ρ* of all entries, (networks, *shape of the kernel).
 
     ``optima(p, q, r)`` has that of pairs of inputs, and of an input where all three are equal.
     """
+    kernel, networks = asked.kernel, len(asked.networks)
     if kernel.ndim < 2:
         return optima(*[kernel.ravel()] * 3).reshape(networks, *kernel.shape)
     upper = np.nonzero(np.broadcast_to(np.triu(np.ones(kernel.shape[-2:])), kernel.shape))
@@ -337,7 +381,7 @@ def of_kernel(
     count, size = len(p), max(1, _AT_ONCE // networks)
     parts = (np.arange(at, min(at + size, count)) for at in range(0, count, size))
     blocks: Iterator[tuple[np.ndarray, ...]] = ((i, optima(p[i], q[i], r[i])) for i in parts)
-    if progress:
+    if asked.progress:
         blocks = chunks.with_progress(blocks, count, "optimal_scaling", lambda part: len(part[0]))
     of_pairs = np.full((networks, len(alone)), np.nan)
     for index, values in blocks:

@@ -128,8 +128,6 @@ def proven_digits(digits: int | None, proven: bool) -> int:
 def variance_scaling(network: LayeredNetwork, K0: np.ndarray, order: int) -> np.ndarray:
     """ρ* of the variances K0 (...) in the deep limit, with its 1/L correction for order 2.
 
-    Parameters and errors are those of `optimal_scaling`.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -236,12 +234,10 @@ def _rate(K: np.ndarray, averages: PairFunctions, weight: float, bias: float) ->
 def _time(
     K0: np.ndarray, end: float, averages: PairFunctions, weight: float, bias: float
 ) -> np.ndarray:
-    """T_0 = ∫ dK/F(K) from K0 to the end.
-
-    In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
-    """
+    """T_0 = ∫ dK/F(K) from K0 to the end."""
     from scipy.integrate import quad_vec
 
+    # In ln(K + s), s = σ²_b/(σ²_w M'), the integrand (K + s)/F hardly changes while F is linear.
     offset = bias / (weight * abs(float(averages.susceptibility(end))))
     low = np.log(K0 + offset)
     width = np.log(end + offset) - low

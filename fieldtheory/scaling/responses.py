@@ -9,14 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
+from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
 from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.solution import solve
 
 # Numbers of closed forms that are found together, of as many layers as they are, and of a layer up
 # to which gains of many layers at once cost less than those that share terms with the averages.
 _TOGETHER, _FEW = 2**15, 2**11
+_GAINS = "susceptibility", "covariance_susceptibility"
+# ρ² L σ²_w is searched here; the optimum of saturating activations is of order one.
+SEARCHED = np.concatenate([[0.0], np.geomspace(1e-4, 1e4 * 10 ** (1 / 3), 26)])
+# Of any network: entries times layers that are solved at once; the steps of differences by ρ²,
+# relative to it and, from zero, to the first of the search; responses of one input that are
+# rounding.
+_AT_ONCE, _STEP, _VANISHING = 2**14, 1e-3, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +43,16 @@ class Stack:
     biases: np.ndarray
     skips: np.ndarray
 
+    @property
+    def growth(self) -> np.ndarray:
+        """L σ²_w, over which ρ² is searched."""
+        return self.depths * self.weights
+
+    def searching(self, allowed: float = DEFAULT_TOLERANCE) -> Stack:
+        """With averages to these errors, NaN where they do not converge."""
+        averages = pair_functions(self.averages.entries, allowed, searching=True)
+        return replace(self, averages=averages)
+
     def of(self, index: np.ndarray) -> Stack:
         """The networks of these numbers."""
         numbers, depths = self.numbers[index], self.depths[index]
@@ -49,14 +68,36 @@ class Stack:
         p, q, r : ndarray, shape (m,)
             Variances and covariances; where all three are equal, that of one input.
         """
-        alone = _of_one_input(p, q, r)
+        alone = (p == r) & (q == r)
         signals, (pair_columns,) = _signals(self, s, p, q, alone), np.nonzero(~alone)
         columns = np.concatenate([signals.chosen, pair_columns])
         # The rows of a column lie together in memory: operations on some columns are fast.
         stack, s = self.of(columns), np.asfortranarray(s[:, columns])
         weight, bias = s * stack.weights, s * stack.biases
-        pairs, few = signals.at[:, pair_columns], s.size <= _FEW
-        averages = _Joint(stack.averages, len(signals.chosen), signals.responding, pairs, few)
+        averages, pairs, count = self.averages, signals.at[:, pair_columns], len(signals.chosen)
+        # Gains that are formulas of their own are found of many layers at once.
+        closed = s.size <= _FEW and averages.closed_moment
+        closed = closed and (not pairs.size or averages.closed)
+
+        def joined(kernel: np.ndarray, of_signals: str, of_pairs: str) -> np.ndarray:
+            """Formulas of signals and of pairs; what is not asked for is not derived."""
+            K, values = kernel[..., :count], np.empty_like(kernel)
+            values[..., :count] = getattr(averages.entries, of_signals)(K)
+            if pairs.size:
+                of = (K.take(one, axis=-1) for one in pairs)
+                both = getattr(averages.entries, of_pairs)
+                values[..., count:] = both(*of, kernel[..., count:])
+            return values
+
+        def with_gains(kernel: np.ndarray) -> np.ndarray:
+            """Averages and their derivatives by the variance or the covariance, together."""
+            both = np.empty((2, *s.shape[::-1])).swapaxes(1, 2)
+            K = kernel[..., :count]
+            both[..., :count] = averages.moments_and_slopes(K, signals.responding)
+            if pairs.size:
+                both[..., count:] = averages.covariance_gain(K, pairs, kernel[..., count:])
+            return both
+
         start = np.concatenate([signals.start, r[pair_columns]])
         kernel, value = np.broadcast_to(start, s.shape), np.zeros(s.shape)
         block = max(1, _TOGETHER // s.size)
@@ -66,22 +107,26 @@ class Stack:
             gains = np.empty_like(kernels)
             for l, skip in enumerate(skips):
                 kernels[l] = kernel
-                moment = averages.moments(kernel, gains[l])
+                if closed:
+                    moment = joined(kernel, "second_moment", "covariance")
+                else:
+                    moment, gains[l] = with_gains(kernel)
                 new = add_skip(skip, kernel, residual_kernel(weight, bias, moment))
-                kernel = stack.after(first + l, new, kernel)
-            if averages.closed:
-                gains = averages.gains(kernels)
+                kernel = np.where(first + l < stack.depths, new, kernel)
+            if closed:
+                gains = joined(kernels, *_GAINS)
             changes = np.log(np.abs(skips[:, None] + weight * gains))
             runs = np.arange(first, first + len(skips))[:, None, None] < stack.depths
             value = value + np.where(runs, changes, 0.0).sum(axis=0)
-        value = value + np.log(np.abs(averages.gains(kernel)))
+        gains = joined(kernel, *_GAINS) if closed else with_gains(kernel)[1]
+        value = value + np.log(np.abs(gains))
         own = signals.at[0].copy()
         own[pair_columns] = len(signals.chosen) + np.arange(len(pair_columns))
         return value[:, own]
 
     def slope(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
         """The derivative of ln|χ^out| by s, at s (m,)."""
-        result, alone = np.empty(len(s)), _of_one_input(p, q, r)
+        result, alone = np.empty(len(s)), (p == r) & (q == r)
         if alone.any():
             result[alone] = _variance_slope(self.of(alone), s[alone], p[alone])
         if not alone.all():
@@ -108,16 +153,61 @@ class Stack:
         for l, skip in enumerate(self.skips):
             yield state
             new = step(skip, *state)
-            state = [self.after(l, *both) for both in zip(new, state, strict=True)]
+            runs = l < self.depths
+            state = [np.where(runs, *both) for both in zip(new, state, strict=True)]
         yield state
 
-    @cached_property
-    def _shallowest(self) -> int:
-        return int(self.depths.min(initial=len(self.skips)))
 
-    def after(self, l: int, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """Values after a layer l = 0, 1, ...: the new ones of the networks that have it."""
-        return new if l < self._shallowest else np.where(l < self.depths, new, old)
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """One network of any family in the place of a `Stack`: the response is that of `solve`."""
+
+    network: Any
+    rtol: float
+
+    @cached_property
+    def growth(self) -> np.ndarray:
+        """L times the mean weight variance of a layer, over which ρ² is searched, (1,)."""
+        unit = self.network.layer(self.network.parameters | {"branch_scale": 1.0})
+        return np.atleast_1d(self.network.depth * np.mean(unit.weight))
+
+    def of(self, index: Any = None) -> Solved:
+        """All are of the same network, to the same accuracy, and near ρ = 0 as elsewhere."""
+        return self
+
+    near_zero = searching = of
+
+    def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """ln|χ^out| at s = ρ² (rows, m); NaN where numbers are beyond float64."""
+        result, alone = np.empty(s.shape), (p == r) & (q == r)
+        kernels = np.stack([p, r, r, q], axis=-1).reshape(-1, 2, 2)
+        size = max(1, _AT_ONCE // self.network.depth)
+        for some, K0, entry in ((alone, p, ()), (~alone, kernels, (0, 1))):
+            for at in np.split(np.flatnonzero(some), range(size, some.sum(), size)):
+                if len(at):
+                    result[:, at] = self._logarithms(s[:, at], K0[at], entry)
+        return result
+
+    def _logarithms(self, s: np.ndarray, K0: np.ndarray, entry: Any) -> np.ndarray:
+        scales = np.sqrt(s)[..., None] * np.ones(self.network.depth)
+        solution = solve(self.network.replace(branch_scale=scales), K0, rtol=self.rtol)
+        try:
+            response, output = solution.output_response, solution.output_kernel
+        except OverflowError:
+            if len(s) == 1:
+                return np.full(s.shape, np.nan)
+            halves = np.array_split(s, 2)
+            return np.concatenate([self._logarithms(half, K0, entry) for half in halves])
+        if not entry:
+            response = np.where(np.abs(response) * K0 > _VANISHING * output, response, 0.0)
+        return np.log(np.abs(response[(..., *entry)]))
+
+    def slope(self, s: np.ndarray, *fields: np.ndarray) -> np.ndarray:
+        """The derivative of the height by s (m,), by differences."""
+        low = np.where(s > 0, s * (1 - _STEP), 0.0)
+        high = np.where(s > 0, s * (1 + _STEP), _STEP * SEARCHED[1] / self.growth)
+        first, last = self.height(np.stack([low, high]), *fields)
+        return (last - first) / (high - low)
 
 
 def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stack:
@@ -133,90 +223,12 @@ def stacked(networks: Sequence[LayeredNetwork], averages: PairFunctions) -> Stac
     >>> stack.height(np.array([[0.01], [0.02], [0.03]]), K, K, K).ravel().round(4)
     array([0.374 , 0.4563, 0.3743])
     """
-    depth = max(network.depth for network in networks)
-    skips = np.zeros((depth, len(networks)))
+    depths = np.array([network.depth for network in networks])
+    weights, biases = np.array([unit_branch(network) for network in networks]).T
+    skips = np.zeros((depths.max(), len(networks)))
     for i, network in enumerate(networks):
         skips[: network.depth, i] = network.skip_scales**2
-    branches = [unit_branch(network) for network in networks]
-    return Stack(
-        averages,
-        np.arange(len(networks)),
-        np.array([network.depth for network in networks]),
-        np.array([branch.weight for branch in branches]),
-        np.array([branch.bias for branch in branches]),
-        skips,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Joint:
-    """⟨φ²⟩ of signals and ⟨φφ⟩ of pairs of them in one array (..., columns), signals first.
-
-    Parameters
-    ----------
-    averages : PairFunctions
-    count, responding : int
-        Of signals, and of those whose gains count.
-    pairs : ndarray of int, shape (2, m)
-        The signals of each pair.
-    separate_gains : bool
-        Whether gains are found apart from the averages where they have closed forms.
-    """
-
-    averages: PairFunctions
-    count: int
-    responding: int
-    pairs: np.ndarray
-    separate_gains: bool
-
-    @cached_property
-    def closed(self) -> bool:
-        """Whether gains are formulas of their own, that many layers are put in at once."""
-        averages = self.averages
-        return (
-            self.separate_gains
-            and averages.closed_moment
-            and (not self.pairs.size or averages.closed)
-        )
-
-    def moments(self, kernel: np.ndarray, gains: np.ndarray) -> np.ndarray:
-        """⟨φ²⟩ and ⟨φφ⟩; without closed forms their derivatives are written to ``gains``."""
-        if self.closed:
-            return self._joined(kernel, "second_moment", "covariance")
-        K, r = kernel[..., : self.count], kernel[..., self.count :]
-        moments = np.empty_like(gains)
-        own = self.averages.moments_and_slopes(K, self.responding)
-        moments[..., : self.count], gains[..., : self.count] = own
-        if self.pairs.size:
-            both = self.averages.covariance_gain(K, self.pairs, r)
-            moments[..., self.count :], gains[..., self.count :] = both
-        return moments
-
-    def gains(self, kernel: np.ndarray) -> np.ndarray:
-        """The derivatives of ⟨φ²⟩ by the variance and of ⟨φφ⟩ by the covariance."""
-        if self.closed:
-            return self._joined(kernel, "susceptibility", "covariance_susceptibility")
-        gains = np.empty_like(kernel)
-        self.moments(kernel, gains)
-        return gains
-
-    def _joined(self, kernel: np.ndarray, of_signals: str, of_pairs: str) -> np.ndarray:
-        """Two entries by name: what is not asked for is not derived."""
-        entries, K = self.averages.entries, kernel[..., : self.count]
-        own = getattr(entries, of_signals)(K)
-        if not self.pairs.size:
-            return own
-        joined = np.empty_like(kernel)
-        joined[..., : self.count] = own
-        first, second = (K.take(one, axis=-1) for one in self.pairs)
-        joined[..., self.count :] = getattr(entries, of_pairs)(
-            first, second, kernel[..., self.count :]
-        )
-        return joined
-
-
-def _of_one_input(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    return (p == r) & (q == r)
+    return Stack(averages, np.arange(len(networks)), depths, weights, biases, skips)
 
 
 def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
@@ -236,23 +248,13 @@ def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
 
 
 class _Signals(NamedTuple):
-    """The different signals of pairs.
-
-    Parameters
-    ----------
-    start : ndarray, shape (signals,)
-        Their variances.
-    chosen : ndarray of int, shape (signals,)
-        A pair that has the network and the s of each.
-    at : ndarray of int, shape (2, pairs)
-        Which two each pair has.
-    responding : int
-        So many of them, the first ones, are asked for the responses of their variances.
-    """
+    """The different signals of pairs."""
 
     start: np.ndarray
+    # A pair that has the network and the s of each; which two each pair has, (2, pairs).
     chosen: np.ndarray
     at: np.ndarray
+    # So many of them, the first ones, are asked for the responses of their variances.
     responding: int
 
 
@@ -264,8 +266,13 @@ def _signals(
     keys = np.concatenate([stack.numbers[None], s.reshape(-1, count)])
     own = np.concatenate([p, q])
     keys = np.concatenate([own[None], np.tile(keys, 2)])
-    chosen, at = _different(keys)
-    at = at.reshape(2, count)
+    # The first of all equal columns, and to which of these each is equal; faster than NumPy's.
+    order = np.lexsort(keys[::-1])
+    ordered = keys[:, order]
+    new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
+    number = np.empty(len(order), dtype=int)
+    number[order] = np.cumsum(new) - 1
+    chosen, at = order[new], number.reshape(2, count)
     # The order of what does not respond is after what does.
     silent = np.ones(len(chosen), dtype=bool)
     silent[at[0, alone]] = False
@@ -274,17 +281,6 @@ def _signals(
     place[order] = np.arange(len(order))
     chosen = chosen[order]
     return _Signals(own[chosen], chosen % count, place[at], len(chosen) - int(silent.sum()))
-
-
-def _different(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of all equal columns, and to which of these each is equal; faster than NumPy's."""
-    order = np.lexsort(columns[::-1])
-    ordered = columns[:, order]
-    new = np.ones(len(order), dtype=bool)
-    np.any(ordered[:, 1:] != ordered[:, :-1], axis=0, out=new[1:])
-    number = np.empty(len(order), dtype=int)
-    number[order] = np.cumsum(new) - 1
-    return order[new], number
 
 
 def _covariance_slope(

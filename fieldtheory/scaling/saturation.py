@@ -26,28 +26,6 @@ def scaling(
 ) -> float:
     """ρ* by the saturation argument, F25 eq. (67), or (68) for the method "large_depth".
 
-    Parameters
-    ----------
-    network : ResidualNetwork
-        With γ = 1.
-    kernel : float
-        K^(0), the variance of the input.
-    method : {"saturation", "large_depth"}
-    dynamic_range : float
-        V of the activation.
-    slope : float, optional
-        Slope of the linearised φ, > 0; φ'(0) if left out. ``slope=1`` gives F23 eq. (8).
-
-    Returns
-    -------
-    float
-        0 where the input fills the dynamic range already, K^(0) >= (V/2)².
-
-    Raises
-    ------
-    ValueError
-        For γ ≠ 1, a slope of zero, or neither a signal nor weights that could grow.
-
     Examples
     --------
     >>> network = ResidualNetwork(depth=50)

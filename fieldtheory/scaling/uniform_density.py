@@ -37,24 +37,7 @@ def _ends(phi: Activation) -> tuple[sp.Expr, sp.Expr]:
 
 @lru_cache
 def density(phi: Activation) -> sp.Expr:
-    """q(h) = φ'(h)/R, the density of h that makes φ(h) uniform.
-
-    Parameters
-    ----------
-    phi : Activation
-        φ, continuous and strictly monotone with finite limits; R = φ(∞) − φ(−∞).
-
-    Returns
-    -------
-    sympy.Expr
-        A function of h.
-
-    Raises
-    ------
-    ValueError
-        For any other φ, and if ⟨h²⟩_q diverges. The sign of φ' is tested at points from 1e-3 to
-        1e3 on both sides.
-    """
+    """q(h) = φ'(h)/R, the density of h that makes φ(h) uniform."""
     bottom, top = _ends(phi)
     # One by one: the tails of a term like 1 − tanh² cancel unless it is written as one.
     terms = [term.diff(h) for term in sp.Add.make_args(phi.expression)]
@@ -102,25 +85,7 @@ def _tail_exponent(slope: sp.Expr) -> Any:
 
 
 def average(phi: Activation, F: sp.Expr, digits: int) -> Any:
-    """⟨F(h)⟩_q by mpmath's double-exponential rule, with ⟨1⟩_q = 1 as a check of it.
-
-    Parameters
-    ----------
-    phi : Activation
-    F : sympy.Expr
-        A function of h that grows at most as h².
-    digits : int
-        Correct digits, relative to the larger of 1 and the average.
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    PrecisionError
-        If an integral does not reach the digits.
-    """
+    """⟨F(h)⟩_q by mpmath's double-exponential rule, with ⟨1⟩_q = 1 as a check of it."""
     working = digits + _GUARD
     with mpmath.workdps(working):
         weights, values = (sp.lambdify([h], f, modules="mpmath") for f in (density(phi), F))
@@ -142,17 +107,7 @@ def average(phi: Activation, F: sp.Expr, digits: int) -> Any:
 
 @lru_cache
 def second_moment(phi: Activation) -> sp.Expr:
-    """⟨h²⟩_q, in closed form where SymPy finds one quickly, else a number.
-
-    Parameters
-    ----------
-    phi : Activation
-
-    Returns
-    -------
-    sympy.Expr
-        A closed form agrees with quadrature to 20 digits; a number has `FLOAT_DIGITS`.
-    """
+    """⟨h²⟩_q, in closed form where SymPy finds one quickly, else a number."""
     q = density(phi)
     # ⟨exp(s h)⟩_q generates the moments of densities that fall exponentially.
     moment = _derivative(q * sp.exp(_s * h), 2) if q.has(sp.cosh) else _integral(h**2 * q)
@@ -161,10 +116,7 @@ def second_moment(phi: Activation) -> sp.Expr:
 
 @lru_cache
 def log_density(phi: Activation) -> sp.Expr:
-    """⟨ln q⟩_q, in closed form where SymPy finds one quickly, else a number.
-
-    Parameters and returns as `second_moment`.
-    """
+    """⟨ln q⟩_q, in closed form where SymPy finds one quickly, else a number."""
     q = density(phi)
     return _confirmed(_derivative(q ** (1 + _s), 1), phi, sp.log(q))
 

@@ -122,7 +122,7 @@ class TestHelp:
 def test_lists_of_help_pages_are_those_of_the_package():
     """They are written out, since a help page loads no formulas."""
     from fieldtheory.audits.intents import INTENTS
-    from fieldtheory.cli import options, problem
+    from fieldtheory.cli import options
     from fieldtheory.networks.activations import ACTIVATIONS
     from fieldtheory.networks.block import BlockNetwork
     from fieldtheory.networks.schedules import SCHEDULES
@@ -132,9 +132,10 @@ def test_lists_of_help_pages_are_those_of_the_package():
     formulas = ", ".join(f"{name} {s.formula}" for name, s in SCHEDULES.items())
     assert formulas == options.SCHEDULES
     default = BlockNetwork(depth=1)
-    own = [f.name for f in fields(BlockNetwork) if f.name not in problem._PARAMETERS]
-    assert {*options.BLOCK, "input_dim"} == {*own}
-    for name, option in options.BLOCK.items():
+    of_block = {n: option for n, (option, _) in options.OF_FAMILIES.items() if n != "family"}
+    own = [f.name for f in fields(BlockNetwork) if f.name not in options.PARAMETERS]
+    assert {*of_block, "input_dim"} == {*own}
+    for name, option in of_block.items():
         shown = option.__metadata__[0].show_default
         unsaid = "1" if name == "gate_weight_variance" else "none"
         value = "no-gated" if name == "gated" else getattr(default, name)

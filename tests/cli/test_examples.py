@@ -42,7 +42,6 @@ SLOW = (
         "diffusion --simulate",
         "diffusion --law",
         "diffusion --data",
-        "solve -L 2000",
     ),
     *("diffusion -a swish -z", "diffusion -L 100 -a", 'figures "sr.*"', "figures f25.fig3"),
     *("figures f25.fig2", "figures f25.fig8"),
@@ -86,6 +85,9 @@ def folder(tmp_path, monkeypatch):
     (package / "__init__.py").touch()
     (package / "layers.py").write_text(BLOCKS + MODELS * bool(find_spec("torch")))
     (tmp_path / "gpt.py").write_text(MODELS)
+    (tmp_path / "net.toml").write_text('activation = "relu"')
+    rows = "1,cat,1,2\n2,dog,3,1\n3,cat,4,4\n4,dog,1,5\n"
+    (tmp_path / "table.csv").write_text(f"id,species,a,b\n{rows}")
     rng = np.random.default_rng(0)
     np.save(tmp_path / "tokens.npy", np.array([[1.0, 0.5], [0.5, 1.0]]))
     np.savetxt(tmp_path / "samples.csv", rng.normal(size=(4, 3)), delimiter=",")

@@ -41,6 +41,7 @@ def test_of_many_variances():
     found = susceptibilities(net, K)
     assert found.parallel.shape == found.perpendicular.shape == (1, 3)
     assert (found.parallel < found.perpendicular).all()
+    assert (susceptibilities(net.replace(activation="sign"), K).perpendicular == np.inf).all()
 
 
 @pytest.mark.parametrize(

@@ -510,6 +510,13 @@ def test_the_scale_that_keeps_a_variance(gamma):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     relu = ft.critical_block(ft.BlockNetwork(activation="relu", **common), K)
     np.testing.assert_allclose(relu, [((1 - gamma**2) * K) ** 0.5, gamma**2, 1], rtol=1e-12)
+    # The same layers of one matrix, of which h is the signal.
+    one = {"depth": 1, "skip_scale": gamma, "weight_variance": 1.3, "bias_variance": 0.0}
+    found = ft.critical_block(ft.ResidualNetwork(activation="tanh", **one), s2 * K)
+    np.testing.assert_allclose(found, [expected[0] * s2**0.5, *expected[1:]], rtol=1e-9)
+    # A norm behind the sum forgets the variance.
+    post = ft.BlockNetwork(activation="relu", norm_position="post", **common)
+    np.testing.assert_allclose(susceptibilities(post, [1.0, 3.0]), [[0, 0], [1, 1]], atol=1e-12)
 
 
 PAIR, LABELS = np.array([[1.0, 0.3], [0.3, 1.0]]), [1.0, -1.0]

@@ -147,19 +147,30 @@ def test_coefficients_from_opposite_inputs_fall_short_by_a_root():
     np.testing.assert_allclose(corrections(limit), extrapolated(scaled), atol=2e-3)
 
 
+BLOCKS = {
+    "pre": {"activation": "relu", "inner_bias_variance": 0.2, "outer_bias_variance": 0.1},
+    "no norm": {"activation": "erf", "normalization": None, "readout_weight_variance": 0.7},
+    "gate, ε": {"activation": "erf", "gated": True, "inner_bias_variance": 0.3, "epsilon": 0.1},
+    "post": {"activation": "erf", "norm_position": "post", "gated": True},
+    "layer": {"activation": "gelu", "normalization": "layer"},
+}
+
+
 @pytest.mark.parametrize(
     "activation",
     [
         "relu",
         "erf",
-        *(
-            pytest.param(n, marks=pytest.mark.slow)
-            for n in ("tanh", "gelu", "softplus", "hardtanh")
-        ),
+        *map(slow, ("tanh", "gelu", "softplus", "hardtanh")),
+        "pre",
+        *map(slow, list(BLOCKS)[1:]),
     ],
 )
 def test_deep_networks_of_any_activation(activation):
-    net = network(activation, weight=1.3, bias=0.05)
+    if activation in BLOCKS:
+        net = ft.BlockNetwork(depth=1, branch_scale="uniform", **BLOCKS[activation])
+    else:
+        net = network(activation, weight=1.3, bias=0.05)
     K0 = np.array([[1.0, 0.0, 0.3], [0.0, 0.7, -0.2], [0.3, -0.2, 1.4]])
     limit = ft.depth_limit(net, K0)
     depths = (25, 50, 100)
@@ -186,6 +197,35 @@ def test_deep_networks_of_any_activation(activation):
     np.testing.assert_allclose(
         solved[-1].kernels[50] - middle.kernel, e.kernels[10] / 100, atol=2e-4 * K0.max()
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pre", "gate, ε", "post"])
+def test_decreasing_scales_of_blocks(name):
+    """Layer by layer, and what is left behind the last of them, to first order."""
+    net = ft.BlockNetwork(depth=100, branch_scale="decreasing", **BLOCKS[name])
+    K0 = matrix(*PAIR)
+    limit, s = ft.depth_limit(net, K0), ft.solve(net, K0)
+    found = limit.at(100)
+    np.testing.assert_allclose(found.kernel, s.kernels[100], rtol=1e-11)
+    np.testing.assert_allclose(found.tangent_kernel, s.tangent_kernels[100], rtol=1e-11)
+    deep = ft.solve(net.replace(depth=4000), K0)
+    left = limit.remaining[limit.places == 4096] * limit.first_correction.kernels
+    np.testing.assert_allclose(deep.kernels[4000] - limit.kernels[-1], left, rtol=0.3, atol=1e-3)
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "decreasing"])
+def test_variances_behind_a_norm(schedule):
+    """Branches add ρ² to the stream, and ρ² (2 + θ/K) to its tangent kernel for ReLU."""
+    net = ft.BlockNetwork(depth=1, activation="relu", branch_scale=schedule)
+    limit = ft.depth_limit(net, 0.7)
+    time = limit.remaining[0] - limit.remaining
+    K = 0.7 + time
+    np.testing.assert_allclose(limit.kernels, K, rtol=1e-10)
+    if schedule == "uniform":
+        theta = K * (1 + 2 * np.log(K / 0.7))
+        np.testing.assert_allclose(limit.tangent_kernels, theta, rtol=1e-10)
+    assert limit.output_kernel == pytest.approx(1.0, rel=1e-14)
 
 
 def test_scales_that_vary_over_the_depth():
@@ -312,6 +352,20 @@ def test_what_has_no_limit(changes, K0, match):
     net = network().replace(**({"depth": 1} | changes))
     with pytest.raises(ValueError, match=match):
         ft.depth_limit(net, K0)
+
+
+@pytest.mark.parametrize(
+    "changes, K0, match",
+    [
+        ({"norm_position": "post", "epsilon": 0.1}, 1.0, "epsilon must be 0 behind the sum"),
+        ({"inner_weight_variance": [1.0, 2.0]}, 1.0, "that are the same for all layers"),
+        ({"skip_scale": 0.9}, 1.0, "skip_scale=1"),
+        ({}, 0.0, "variances > 0 where there is no bias, or a norm"),
+    ],
+)
+def test_blocks_without_limit(changes, K0, match):
+    with pytest.raises(ValueError, match=match):
+        ft.depth_limit(ft.BlockNetwork(depth=2, branch_scale="uniform", **changes), K0)
 
 
 def test_kernels_that_grow_beyond_all_bounds():

@@ -8,6 +8,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.activation import h
+from fieldtheory.networks.activations import ACTIVATIONS
 from fieldtheory.networks.existence import require_averages
 
 NAMES = {**vars(sp), "h": h, "third": sp.Rational(1, 3)}
@@ -64,6 +65,12 @@ def function(text):
 @pytest.mark.parametrize("text", GOOD)
 def test_legitimate_functions_pass(text):
     require_averages(function(text), h)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_table_of_names_passes(name):
+    """Its rows are not probed when a network is built."""
+    require_averages(ACTIVATIONS[name].expression, h)
 
 
 @pytest.mark.parametrize("text", NOT_REAL)

@@ -24,8 +24,15 @@ RESULTS = {
     ft.SimulatedResponse: perturbation.FIELDS,
     ft.TangentKernels: tangent_result.FIELDS,
 }
-SIZES = {"layer": 5, "layer_": 5, "hidden_layer": 4, "hidden_layer_": 4, "source": 3}
-SIZES |= {"input": 2, "input_": 2}
+SIZES = {
+    "layer": 5,
+    "layer_": 5,
+    "hidden_layer": 4,
+    "hidden_layer_": 4,
+    "input": 2,
+    "input_": 2,
+    "source": 3,
+}
 SIZES |= {"pair": 3, "pair_": 3}
 CASES = {
     "one input": (network(3), 0.4),

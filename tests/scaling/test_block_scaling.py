@@ -86,14 +86,14 @@ def test_without_maximum():
     with pytest.raises(ValueError, match=f"{alone} vanishes for every ρ$"):
         ft.optimal_scaling(NET, 0.3)
     linear = NET.replace(activation="gelu", normalization=None)
-    with pytest.raises(ValueError, match=f"{alone} rises up to ρ = "):
+    with pytest.raises(ValueError, match=f"{alone} has none up to ρ = "):
         ft.optimal_scaling(linear, [0.3, 0.2])
     with pytest.warns(UserWarning, match="K0 has 1 of 1 entries with ρ.* = 0: their response is"):
         assert ft.optimal_scaling(NET.replace(epsilon=0.1), 0.3) == 0
     with pytest.warns(UserWarning) as said:
         assert np.isnan(ft.optimal_scaling(linear, [[0.3, 0.1], [0.1, 0.4]])).all()
     words = [str(each.message) for each in said]
-    assert "of one input of a BlockNetwork rises" in words[0]
+    assert "of one input of a BlockNetwork has none up" in words[0]
     assert words[1].startswith("K0 has 1 of 1 pairs of inputs without ρ*") and len(words) == 2
 
 
@@ -101,16 +101,19 @@ def test_without_maximum():
 def test_deep_networks_beyond_float64():
     """Scales at which kernels overflow are searched as far as they are numbers."""
     net = NET.replace(depth=150, activation="gelu", normalization=None)
-    with pytest.raises(ValueError, match="rises up to ρ = "):
+    with pytest.raises(ValueError, match="has none up to ρ = "):
         ft.optimal_scaling(net, 0.3)
 
 
 REFUSED = {
-    "method='deep_limit' is not there for a BlockNetwork": {"method": "deep_limit"},
-    "unknown argument 'order'": {"order": 2},
-    "network must have weight variances > 0, and no batch axes": {
+    "method='deep_limit' is of residual networks only": {"method": "deep_limit"},
+    "labels is of residual networks only": {"labels": [1.0], "noise_variance": 0.1},
+    "proven is of residual networks only": {"proven": True, "digits": 20},
+    "order must be left out but for deep_limit, got 2": {"order": 2},
+    "network must have weight variances > 0 to respond": {
         "network": NET.replace(readout_weight_variance=0.0)
     },
+    "network must not have batch axes": {"network": NET.replace(skip_scale=[[1.0], [0.9]])},
     "K0 must be": {"K0": -1.0},
 }
 
@@ -130,6 +133,11 @@ def test_a_spread_of_shares(spread):
     )
     for of in ("shares", "parts"):
         assert ft.spread_scaling(net, 0.3, spread, of) == pytest.approx(rho, rel=1e-9)
+    # Layers of sign(h) add the same to every stream.
+    sign = ft.ResidualNetwork(depth=8, activation="sign", weight_variance=1.0, bias_variance=0.0)
+    assert ft.spread_scaling(sign, 0.3, spread) == pytest.approx(rho, rel=1e-9)
+    with pytest.raises(TypeError, match="of must be 'shares' for a ResidualNetwork"):
+        ft.spread_scaling(sign, 0.3, spread, "parts")
     with pytest.raises(ValueError, match="that of the shares is between 1 and 1"):
         ft.spread_scaling(net.replace(norm_position="post"), 0.3, spread)
 

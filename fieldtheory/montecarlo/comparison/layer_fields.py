@@ -53,8 +53,6 @@ def measured_fields(
             by, _, name = field.simulated.partition(".")
             if by != kind or not simulations or not field.defined(matrix) or field.name in reasons:
                 continue
-            if solution.missing(field.name):
-                continue
             across = field.simulated_across.partition(".")[2] if matrix else ""
             if across and all(getattr(s, across) is not None for s in simulations):
                 name = across

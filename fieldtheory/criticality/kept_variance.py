@@ -1,16 +1,19 @@
-"""The scale of branches at which a network of blocks keeps the mean square of its stream."""
+"""The scale of branches at which a layer keeps the variance of its signals."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import single_network
-from fieldtheory.networks.gram import GramEntry, GramNetwork
+from fieldtheory.criticality.susceptibility import susceptibilities
+from fieldtheory.networks.family import DeepNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.network_solution import Solution
+from fieldtheory.numerics.solution import solve
+
+# Relative differences of variances that are rounding.
+_ROUNDING = 1e-12
 
 
 class CriticalBlock(NamedTuple):
@@ -32,7 +35,7 @@ class CriticalBlock(NamedTuple):
 
 
 @named_arguments
-def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
+def critical_block(network: Any, K0: float = 1.0) -> CriticalBlock:
     """ρ at which a layer keeps the variance of the stream, K = γ² K + ρ² C̄(K), and what it damps.
 
     PDLT-B (B.45) for blocks without overlap of the branch with its input. χ_∥ multiplies a small
@@ -41,9 +44,9 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
 
     Parameters
     ----------
-    network : GramNetwork
-        Such as a `BlockNetwork`: one γ, −1 < γ < 1, and weights that are the same in all layers;
-        its ``branch_scale`` is not used. No norm behind the sum, which keeps the variance itself.
+    network : BlockNetwork, ResidualNetwork or of another family
+        One γ, −1 < γ < 1, and weights that are the same in all layers; its ``branch_scale`` is not
+        used. No norm behind the sum, which keeps the variance itself.
     K0 : float
         The variance K > 0 that is kept.
 
@@ -62,20 +65,19 @@ def critical_block(network: GramNetwork, K0: float = 1.0) -> CriticalBlock:
     >>> [round(x, 4) for x in critical_block(ft.BlockNetwork(depth=1, skip_scale=0.9))]
     [0.4359, 0.81, 1.0137]
     """
-    single_network(network, GramNetwork)
+    single_network(network, DeepNetwork)
     K = validation.positive("K0", K0)
     one = network.replace(depth=1, branch_scale=1.0)
+    # Of ρ = 1 and of ρ = 2.
+    both = solve(one.replace(branch_scale=[[1.0], [2.0]]), K)
+    branch, behind = both.residual_kernels[:, 1], both.kernels[:, 1]
     skip = float(one.layer(one.of_layer(1)).skip)
     if not abs(skip) < 1:
         raise ValueError(f"skip_scale must be above -1 and below 1 to keep K0, got {skip:g}")
-    solution = Solution(one, np.array(K))
-    if one.stream(GramEntry(*(2 * K,) * 3), one.of_layer(1)) != 2 * K:
-        raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
-    branch = solution.residual_kernels[1]
-    if not branch > 0:
+    if not branch[0] > 0:
         raise ValueError(f"network must have branches that add something at K0 = {K:g}, got none")
-    scale = float(np.sqrt((1 - skip**2) * K / branch))
-    kept = one.replace(branch_scale=scale)
-    parallel = Solution(kept, np.array(K)).response[1]
-    perpendicular = Solution(kept, np.full((2, 2), K)).response[1, 0, 1]
-    return CriticalBlock(scale, float(parallel), float(perpendicular))
+    if not np.isclose(np.ptp(behind), np.ptp(branch), rtol=_ROUNDING):
+        raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
+    scale = float(np.sqrt((1 - skip**2) * K / branch[0]))
+    parallel, perpendicular = map(float, susceptibilities(one.replace(branch_scale=scale), K))
+    return CriticalBlock(scale, parallel, perpendicular)
