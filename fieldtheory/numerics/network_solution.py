@@ -41,9 +41,9 @@ class Solution(WithTangents):
     output_response          the same                        χ^out
     tangent_kernels          (..., L+2) or (..., L+2, P, P)  Θ^(l), last entry that of the output
     output_tangent_kernel    (...) or (..., P, P)            Θ^(L+1)
-    log_kernels              (..., L+2) or (..., L+2, P, P)  ln|K^(l)|, whatever its size
-    log_response             (..., L+1) or (..., L+1, P, P)  ln|χ^(l)|, whatever its size
-    log_tangent_kernels      (..., L+2) or (..., L+2, P, P)  ln|Θ^(l)|, whatever its size
+    log_kernels              (..., L+2) or (..., L+2, P, P)  ln|K^(l)|, see below
+    log_response             (..., L+1) or (..., L+1, P, P)  ln|χ^(l)|
+    log_tangent_kernels      (..., L+2) or (..., L+2, P, P)  ln|Θ^(l)|
     tangent_signs            (..., L+2) or (..., L+2, P, P)  the signs of Θ^(l): 1, 0 or −1
     decorrelation            (..., L+2, P, P)                1 − K_αβ/√(K_αα K_ββ)
     full_response            (..., L+1, P, P, 3)             ∂K_αβ by (K_αα, K_ββ, K_αβ) of inputs
@@ -73,8 +73,19 @@ class Solution(WithTangents):
     resummed_variance        (L+2,)                          Var C^(l) from ln⟨C²⟩, with ``order=2``
     =======================  ==============================  =====================================
 
+    Notes
+    -----
     Responses of P inputs are the (αβ) <- (αβ) entries (F25 eqs. (128)-(130)), exact for moving
     one kernel entry alone; ``full_response`` has those to the two variances as well.
+
+    Of blocks (`BlockNetwork`) R^(l) = (1/N) Σ_i h_i h_i is the Gram matrix of the stream, behind
+    the norm where this is behind the sum, and K^(l) its mean for N → ∞. C^(l) are the conditional
+    covariances of what the branches add. R^(l) fluctuates by its N units as well:
+    ``kernel_variance`` and ``kernel_shift`` are those of R^(l), the last entry of the latter that
+    of the output, and ``stream_covariance`` is of all layers. Of layers of one matrix K^(l) is a
+    conditional covariance itself, K^(l) = γ_l² K^(l-1) + C^(l), which ``kernel_variance`` and
+    ``kernel_shift`` are of; there is no ``stream_covariance``. ``shares`` says what each layer
+    adds to the mean square behind it.
 
     The tangent kernel Θ^(l) = Σ_θ ∂h_iα^(l)/∂θ ∂h_iβ^(l)/∂θ (SR section 5 and eq. (9)) is that of
     all weights σ_w w_ij/√N and biases σ_b b_i, trained as the w_ij and b_i of variance one (SR;
@@ -95,9 +106,8 @@ class Solution(WithTangents):
     of an output ⟨y⁴⟩/⟨y²⟩² − 3.
 
     ``log_kernels``, ``log_response`` and ``log_tangent_kernels`` are there where kernels leave the
-    range of float64, for φ that is asymptotically scale-invariant, a line on either side of zero
-    for |h| → ∞ (ReLU, leaky ReLU, GELU, swish, ELU, softplus, |h|) or bounded, see `scaled_layers`;
-    for any other φ whose kernels leave it (exp, sinh, h³) they raise OverflowError. They are −∞
+    range of float64, for φ that is a line on either side of zero (ReLU, leaky ReLU, |h|, linear) in
+    layers without a norm; those of other φ raise the OverflowError of the field itself. They are −∞
     where a kernel or response vanishes. Their absolute error is a few roundings of them, 1e-13
     where they are 500. Logarithms of covariances lose digits where these are small against the
     variances.

@@ -339,10 +339,6 @@ def test_jumps_of_nearly_parallel_inputs(distance, error):
         (lambda: ft.BlockNetwork(depth=2, branch_scale=[1, 2, 3]), "branch_scale must"),
         (lambda: ft.solve(ft.BlockNetwork(depth=2), 0.0).kernels, "positive variances"),
         (
-            lambda: ft.solve(ft.BlockNetwork(depth=2), 1.0, order=2),
-            "order=2 is of residual networks",
-        ),
-        (
             lambda: (
                 ft.solve(ft.BlockNetwork(depth=2, activation="relu"), np.ones((2, 2))).mean_shift
             ),

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from fieldtheory.numerics.infinite_width.block_functions import (
     BlockFunctions,
@@ -26,6 +25,9 @@ from fieldtheory.numerics.several_inputs.feature_correlators import Truncated, w
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.symmetric_matrices import unpacked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Pairs(NamedTuple):
@@ -88,6 +90,8 @@ class Jet(NamedTuple):
 
     def jacobian(self, l: int, pairs: Pairs) -> csr_array:
         """That of layer l, (p, p)."""
+        from scipy.sparse import csr_array
+
         size = self.gradient.shape[-1]
         columns = np.column_stack([pairs.first, pairs.second, np.arange(size)])
         starts = np.arange(0, columns.size + 1, 3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain
-from fieldtheory.numerics.markov.fluctuations import Fluctuations
+from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
 from fieldtheory.numerics.markov.second_order import SecondOrder
 from fieldtheory.numerics.several_inputs.pair_theory import error_of
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
