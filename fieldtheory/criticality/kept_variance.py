@@ -65,7 +65,7 @@ def critical_block(network: Any, K0: float = 1.0) -> CriticalBlock:
     >>> [round(x, 4) for x in critical_block(ft.BlockNetwork(depth=1, skip_scale=0.9))]
     [0.4359, 0.81, 1.0137]
     """
-    single_network(network, DeepNetwork)
+    single_network(network, DeepNetwork, function="critical_block")
     K = validation.positive("K0", K0)
     one = network.replace(depth=1, branch_scale=1.0)
     # Of ρ = 1 and of ρ = 2.

@@ -78,7 +78,7 @@ def susceptibilities(network: Any, K: Any) -> Susceptibilities:
     >>> float(blocks.parallel.round(4)), float(blocks.perpendicular.round(4))
     (0.81, 0.9816)
     """
-    single_network(network, DeepNetwork)
+    single_network(network, DeepNetwork, function="susceptibilities")
     variance, scales = _positive("K", K), network.parameters
     names = network.layer_parameters
     if any(np.ptp(scales[name]) for name in names):

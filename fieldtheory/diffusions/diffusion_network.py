@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.diffusions.registration import FAMILY
 from fieldtheory.networks.activations import Activation, as_activation, h, named_activation
-from fieldtheory.networks.dispatch import SeparateTheory
+from fieldtheory.networks.dispatch import SeparateTheory, reasons
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.residual import ResidualNetwork
@@ -135,6 +136,40 @@ class ParameterLaw:
 INFINITE = "infinite"
 
 
+# Why it does not have what other families have.
+_WITHOUT = reasons(
+    {
+        "kernels, residual_kernels, output_kernel, shares, decorrelation, log_kernels": (
+            "its neurons have means and covariances of their own, which no layer adds up: see "
+            "mean, covariance and gram"
+        ),
+        "response, residual_response, full_response, output_response, G12, log_response, "
+        "response_shift, residual_response_shift, output_response_shift, response_shift_error, "
+        "simulate_response, optimal_scaling, spread_scaling, critical_block, susceptibilities, "
+        "component_kernels, data_variability": (
+            "its inputs are the first layer itself: there is no kernel K^(0) of a random read-in "
+            "to respond to"
+        ),
+        "tangent_kernels, output_tangent_kernel, kernel, spectrum, power_coefficients, "
+        "NetworkGPRegressor, posterior, a response after labels, tilted_posterior, sweep": (
+            "it has no read-in and no readout: its inputs and outputs are all N neurons"
+        ),
+        "G11, G11_error, kernel_variance, stream_covariance, mean_shift, mean_shift_error, "
+        "kernel_shift, four_point, four_point_error, output_kurtosis, required_width, "
+        "covariance_with, mean_shift_2, kernel_shift_2, variance_2, third_cumulant, four_point_2, "
+        "order_ratio, resummed_mean, resummed_variance": (
+            "its parameters are increments of order 1/√L, and what fluctuates at width N is not a "
+            "kernel but the diffusion itself: see gram_variance and kurtosis of simulate"
+        ),
+        "depth_limit": "it is the limit: solve with depth=None",
+        "diagrams, correction, action, hessian": (
+            "its law is a stochastic differential equation, not an action of kernels: see derive"
+        ),
+        "digits, proven": "its moments solve ordinary differential equations in float64",
+    }
+)
+
+
 @named_parameters
 @dataclass(frozen=True, kw_only=True)
 class DiffusionNetwork(SeparateTheory, NetworkFamily):
@@ -189,6 +224,7 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
     """
 
     room: ClassVar[str] = FAMILY.room
+    without: ClassVar[Mapping[str, str]] = _WITHOUT
 
     depth: int | None = 500
     width: int = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.exact_numbers import number
 from fieldtheory.networks.activations import Activation
+from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import (
     Coefficients,
     DeepNetwork,
@@ -220,6 +221,16 @@ class FeedForwardNetwork(ResidualNetwork):
     >>> FeedForwardNetwork(depth=3).skip_scale
     0.0
     """
+
+    without: ClassVar[Mapping[str, str]] = LayeredNetwork.without | reasons(
+        {
+            "optimal_scaling, spread_scaling": "ρ = 1 and γ = 0 by definition",
+            "depth_limit, critical_block": (
+                "every layer replaces the kernel by its own: deep networks are at its fixed points, "
+                "see critical_network"
+            ),
+        }
+    )
 
     branch_scale: Any = 1.0
     skip_scale: Any = 0.0

@@ -121,7 +121,7 @@ def spread_scaling(
     variance = validation.positive("K0", K0)
     spread = validation.positive("spread", spread)
     validation.choice("of", of, ("shares", "parts"))
-    single_network(network, DeepNetwork)
+    single_network(network, DeepNetwork, function="spread_scaling")
     layer = network.layer(network.parameters | {"branch_scale": 1.0})
     unit = 1 / (network.depth * np.mean(layer.weight))
 
