@@ -20,8 +20,7 @@ import mpmath
 import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.integrands.simplification import separated
+from fieldtheory.averages.nodes.base import partitions
 from fieldtheory.averages.precise_rules import (
     PRECISE,
     Integrand,
@@ -315,3 +314,34 @@ def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any
             value *= averages[F]
         terms.append(value)
     return terms
+
+
+def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
+    """F as Σ f(x) g(y), the pairs (f, g); None if it is no such sum.
+
+    Only factors that mix the variables are expanded.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> separated(sp.tanh(x) * (x + y), x, y)
+    [(x*tanh(x), 1), (tanh(x), y)]
+    """
+    factors = sp.Mul.make_args(F)
+    mixed = sp.Mul(*[f for f in factors if f.has(x) and f.has(y)])
+    if any(f.has(x) and f.has(y) for piece in mixed.args for f in sp.Mul.make_args(piece)):
+        # Not otherwise: products of denominators, multiplied out, are none.
+        mixed = sp.expand(mixed)
+    only_y = sp.Mul(*[f for f in factors if f.has(y) and not f.has(x)])
+    only_x = sp.Mul(*[f for f in factors if not f.has(y)])
+    by_y: dict[sp.Expr, sp.Expr] = {}
+    for piece in sp.Add.make_args(mixed):
+        in_y: list[sp.Expr] = []
+        in_x: list[sp.Expr] = []
+        for factor in sp.Mul.make_args(piece):
+            if factor.has(x) and factor.has(y):
+                return None
+            (in_y if factor.has(y) else in_x).append(factor)
+        key = sp.Mul(*in_y)
+        by_y[key] = by_y.get(key, sp.S.Zero) + sp.Mul(*in_x)
+    return [(only_x * f, only_y * g) for g, f in by_y.items()]

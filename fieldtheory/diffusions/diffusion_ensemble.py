@@ -13,7 +13,7 @@ from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.numerics.fields import DIFFUSION_FIELDS
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
 

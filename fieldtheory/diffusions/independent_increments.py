@@ -35,7 +35,7 @@ from fieldtheory.diffusions.starts import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import Activation, h
 from fieldtheory.networks.diffusion import DiffusionNetwork
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 
 
 @dataclass(frozen=True, eq=False)

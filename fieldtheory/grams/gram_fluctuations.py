@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.grams.gram_theory import GramChain
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.several_inputs.feature_correlators import Truncated, within_layers

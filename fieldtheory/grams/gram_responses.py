@@ -12,8 +12,7 @@ import numpy as np
 
 from fieldtheory.grams.entry_functions import Jet
 from fieldtheory.grams.gram_theory import GramChain
-from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.recursion import propagate
+from fieldtheory.numerics.recursion import propagate, require_finite
 
 
 def responses(chain: GramChain) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import single_network

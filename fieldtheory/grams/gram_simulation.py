@@ -26,8 +26,7 @@ from fieldtheory.montecarlo.simulation import RUNS, samples_of, simulate
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.gram import GramEntry, GramNetwork
-from fieldtheory.numerics.finite import require_finite
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 from fieldtheory.numerics.symmetric_matrices import packed
 
 

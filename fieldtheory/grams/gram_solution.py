@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_fluctuations import GramFluctuations
 from fieldtheory.grams.gram_responses import propagators, responses, tangent_parts, tangents
 from fieldtheory.grams.gram_theory import GramChain
@@ -19,7 +19,7 @@ from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import FIELDS as OF_SOLUTION
 from fieldtheory.numerics.fields import GRAM_FIELDS
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
 from fieldtheory.numerics.solution import solve

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.grams.gram_solution import FIELDS as OF_SOLUTION
 from fieldtheory.grams.gram_solution import GramSolution
 from fieldtheory.networks.gram import GramNetwork

@@ -26,9 +26,9 @@ import numpy as np
 from fieldtheory.grams.entry_functions import Jet, Pairs, entry_functions, product
 from fieldtheory.networks.coefficients import of_layers
 from fieldtheory.networks.gram import GramNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
+from fieldtheory.numerics.recursion import require_finite
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.symmetric_matrices import unpacked

@@ -9,18 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, input_width
 from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width import scaled_theory
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.infinite_width.scaled_theory import ScaledTheory
-from fieldtheory.numerics.one_input.one_theory import OneTheory
-from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.one_input import OneTheory
+from fieldtheory.numerics.recursion import accumulate, ratio
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory

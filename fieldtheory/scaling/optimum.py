@@ -12,8 +12,8 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork, checked_network

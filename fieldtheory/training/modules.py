@@ -12,7 +12,7 @@ import sympy as sp
 import torch
 
 from fieldtheory import validation
-from fieldtheory.averages.integrands.logistic import without_overflow
+from fieldtheory.averages.integrands.exponentials import without_overflow
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.diffusion import DiffusionNetwork
 from fieldtheory.networks.gram import GramNetwork

@@ -12,7 +12,7 @@ import sympy as sp
 from scipy import optimize
 
 import fieldtheory as ft
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import tolerance
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.scaling import exact, few_pairs, mean_scaling, optimum, responses

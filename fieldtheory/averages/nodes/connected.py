@@ -12,16 +12,13 @@ from sympy.core.function import AppliedUndef
 from sympy.utilities.iterables import connected_components
 
 from fieldtheory.averages import precise
-from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.integrands.simplification import observable, odd_in_all
 from fieldtheory.averages.integrands.steps import (
     first_derivative,
     reduced_product,
     second_derivative,
 )
-from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.binding import as_covariance, as_variables
-from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables, partitions
+from fieldtheory.averages.nodes.gaussian import GaussianAverage, observable, odd_in_all
 
 
 class ConnectedCorrelator(AverageNode):
@@ -173,6 +170,24 @@ class ConnectedCorrelator(AverageNode):
     def _sympystr(self, printer: Any) -> str:
         inside = " ; ".join(printer._print(F) for F in self.observables)
         return f"<{inside}>_{self.covariance.tolist()}"
+
+
+def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
+    """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes.
+
+    One shared variable counts as two equal ones.
+    """
+    variables = tuple(node.variables)
+    if len(node.functions) != 2 or len(variables) > 2:
+        return None
+    F, G = node.functions
+    if len(variables) == 1:
+        x, y = variables[0], sp.Dummy("y", real=True)
+        return F, G.xreplace({x: y}), x, y
+    x, y = variables
+    if F.has(y) or G.has(x):
+        F, G = G, F
+    return None if F.has(y) or G.has(x) else (F, G, x, y)
 
 
 def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:

@@ -299,3 +299,42 @@ def _angles(total: sp.Expr) -> sp.Expr:
 def _expanded(expr: sp.Expr) -> sp.Expr:
     """Expanded, the variances of differences and sums written out."""
     return sp.expand(expr.replace(difference_variance, lambda a, b, c: a + b - 2 * c))
+
+
+def numpy_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The NumPy function of translated entries."""
+    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
+    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
+
+
+def mpmath_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The mpmath function of translated entries."""
+    return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
+
+
+def _sqrt(value: Any) -> Any:
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    return np.sqrt(np.maximum(value, 0.0))
+
+
+def in_float64(entries: Any) -> Any:
+    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
+
+    Arrays of such integers are no numbers to NumPy.
+
+    Examples
+    --------
+    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
+    0.12345678901234568*x
+    """
+    if isinstance(entries, list | tuple):
+        return [in_float64(entry) for entry in entries]
+    if not isinstance(entries, sp.Basic):
+        return entries
+    numbers = entries.atoms(sp.Rational)
+    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
+    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})

@@ -20,9 +20,14 @@ from sympy.codegen.cfunctions import log1p
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces, pieces_of
-from fieldtheory.averages.integrands.exponentials import factored, merged
-from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
+from fieldtheory.averages.integrands.exponentials import (
+    FUNCTIONS,
+    factored,
+    merged,
+    without_overflow,
+)
 from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
+from fieldtheory.averages.nodes.float_forms import in_float64
 from fieldtheory.averages.quadrature.panelled_functions import Function
 
 _WHERE = sp.Function("where")
@@ -153,25 +158,6 @@ def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
         index = inside[0] if inside else 0
         parts[index] *= factor
     return parts
-
-
-def in_float64(entries: Any) -> Any:
-    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
-
-    Arrays of such integers are no numbers to NumPy.
-
-    Examples
-    --------
-    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
-    0.12345678901234568*x
-    """
-    if isinstance(entries, list | tuple):
-        return [in_float64(entry) for entry in entries]
-    if not isinstance(entries, sp.Basic):
-        return entries
-    numbers = entries.atoms(sp.Rational)
-    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
-    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})
 
 
 def _nested(*pieces: sp.Tuple) -> sp.Expr:

@@ -22,7 +22,7 @@ from fieldtheory.averages.quadrature.panels import (
     panels_of_lines,
     summed,
 )
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 # First edges of panels of v in units of the last, how often these are halved, and lines that are
 # integrated at once.

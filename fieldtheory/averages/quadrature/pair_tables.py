@@ -34,7 +34,7 @@ from fieldtheory.averages.quadrature.panels import (
     panels_of_lines,
     summed,
 )
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 class Digits(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 @dataclass(frozen=True)

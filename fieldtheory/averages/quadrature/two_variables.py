@@ -11,13 +11,13 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import not_vanishing, one_minus_correlation
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.averages.quadrature.pair_tables import PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.vanishing import not_vanishing, one_minus_correlation
+from fieldtheory.averages.routes import SETTINGS
 
 TOLERANCE = 1e-12
 # A series of this share of the tolerance is taken.

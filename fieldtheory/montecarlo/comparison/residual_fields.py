@@ -15,7 +15,7 @@ from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.numerics.fields import Field
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.symmetric_matrices import unpacked
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.dispatch import SeparateTheory, residual_only
 from fieldtheory.networks.family import LayeredNetwork

@@ -6,11 +6,10 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.infinite_width.kernels import homogeneous_averages
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import add_skip, require_finite
 
 
 def variance_gains(network: LayeredNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:

@@ -10,14 +10,12 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.vanishing import PARALLEL
+from fieldtheory.averages.integrands.exact_differences import PARALLEL, determinant
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.homogeneous import averages_along, gaps_of
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e100

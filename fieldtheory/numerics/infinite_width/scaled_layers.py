@@ -19,7 +19,6 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import Lines, gaps_of, next_gaps
 from fieldtheory.numerics.infinite_width.kernels import ROUNDED, identical
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
@@ -32,6 +31,7 @@ from fieldtheory.numerics.infinite_width.scaled_numbers import (
     total,
 )
 from fieldtheory.numerics.infinite_width.tangents import Pairs, Trained
+from fieldtheory.numerics.recursion import ratio
 
 # Exponents of variances beyond which φ is a line: signals are 2^60 then, corrections a rounding.
 _LINES = 120

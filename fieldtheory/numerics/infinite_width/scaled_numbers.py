@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 
 # The exponent of zero; differences of exponents that count.
 _ZERO, _COUNTS = -(2.0**62), 1100.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.averages.vanishing import narrow_alone
+from fieldtheory.averages.integrands.exact_differences import narrow_alone
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 

@@ -18,11 +18,9 @@ from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
@@ -31,7 +29,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     first_order,
     second_order,
 )
-from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.recursion import accumulate, ratio
 from fieldtheory.theory.elementary_averages import X
 
 if TYPE_CHECKING:

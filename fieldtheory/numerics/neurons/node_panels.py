@@ -12,7 +12,7 @@ from numpy.polynomial import hermite_e, legendre
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals

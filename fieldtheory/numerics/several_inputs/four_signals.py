@@ -16,7 +16,7 @@ from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 

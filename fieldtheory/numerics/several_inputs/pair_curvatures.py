@@ -17,8 +17,8 @@ from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 

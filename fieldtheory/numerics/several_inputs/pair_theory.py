@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width import vanishing_variances
@@ -16,7 +16,7 @@ from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.one_input.fluctuations import accumulated_variance
+from fieldtheory.numerics.one_input import accumulated_variance
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.feature_correlators import (

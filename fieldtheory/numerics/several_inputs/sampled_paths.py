@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork, checked_network
 from fieldtheory.networks.family_checks import check_branch
