@@ -62,7 +62,8 @@ class Conditional(NamedTuple):
     density: Callable[[sp.Expr, sp.Expr], sp.Expr]
 
 
-def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Expr | None:
+@lru_cache(maxsize=128)
+def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
 
     Parameters
@@ -82,16 +83,11 @@ def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Ex
     --------
     >>> import sympy as sp
     >>> x, y = sp.symbols("x y", real=True)
-    >>> closed_form(sp.cos(x), (x,), sp.Matrix([[3]]))
+    >>> closed_form(sp.cos(x), (x,), sp.ImmutableMatrix([[3]]))
     exp(-3/2)
-    >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
+    >>> closed_form(sp.tanh(x), (x,), sp.ImmutableMatrix([[3]])) is None
     True
     """
-    return _closed_form(F, tuple(variables), sp.ImmutableMatrix(K))
-
-
-@lru_cache(maxsize=128)
-def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if is_transcendental_in(F, variables):
         return None
     try:
@@ -100,11 +96,11 @@ def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr
         # Kinks that cannot be located, as those of |sin(x)|.
         return None
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
-    oscillating, F = _split_oscillating(sp.expand(F), variables, K)
-    i = sp.I
-    F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
-    F = F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2)
-    F = sp.expand(F)
+    oscillating, F, i = sp.S.Zero, sp.expand(F), sp.I
+    if F.has(sp.sin, sp.cos):
+        oscillating, F = _split_oscillating(F, variables, K)
+        F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
+        F = sp.expand(F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2))
     # Terms with many error functions come first: they fail if any does.
     terms = sorted(sp.Add.make_args(F), key=lambda term: -count_erf(term))
     if len(terms) > _MAX_TERMS or any(has_shifted_products(term, variables) for term in terms):
@@ -197,7 +193,7 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
         expr = sp.powsimp(expr, combine="exp")
     # Terms with different exponentials, or with an angle, have no common factor.
     if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
-        return with_masks(expr, _together)
+        return with_masks(expr, _together) if expr.has(sp.exp) else _together(expr)
     return expr
 
 
@@ -241,7 +237,10 @@ def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
         return constant
     used = [i for i, v in enumerate(variables) if F.has(v)]
     variables, K = tuple(variables[i] for i in used), K.extract(used, used)
-    for rule in (_delta, _tilt, _stein):
+    if F.has(DiracDelta):
+        conditioned = _condition(F, variables, K, Conditional(_sum, density))
+        return _times(constant, conditioned)
+    for rule in (_tilt, _stein):
         reduced = rule(F, variables, K)
         if reduced is not None:
             return _times(constant, reduced)
@@ -250,11 +249,6 @@ def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
 
 def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     return sp.Add(*[_term(term, variables, K) for term in sp.Add.make_args(sp.expand(F))])
-
-
-def _delta(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
-    closed = Conditional(_sum, density)
-    return _condition(F, variables, K, closed) if F.has(DiracDelta) else None
 
 
 def density(point: sp.Expr, variance: sp.Expr) -> sp.Expr:

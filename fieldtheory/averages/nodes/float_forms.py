@@ -140,11 +140,15 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     >>> stable(sp.atan2(c, sp.sqrt(a * b - c**2)), sp.ImmutableMatrix([[a, c], [c, b]]))
     arcsine(a, b, c)
     """
-    value, entries = with_determinants(value, K), _pair(K)
+    entries = _pair(K)
     if entries:
+        value = with_determinants(value, K)
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     value = with_tails(value)
-    value = _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+    if value.has(sp.exp):
+        value = _bottom_up(value, _exponential_pairs)
+    if value.has(sp.atan2):
+        value = _bottom_up(value, _angles)
     if not entries:
         return value
     a, b, c = entries

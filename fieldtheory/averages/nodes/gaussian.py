@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -84,7 +83,10 @@ class GaussianAverage(AverageNode):
         if F.has(symbol) and symbol not in variables:
             total += GaussianAverage(F.diff(symbol), variables, K)
         for x, y, slope in self._entry_slopes(symbol):
-            total += slope * GaussianAverage(_curvature(F, x, y), variables, K)
+            # Factors that do not depend on x stay factors of ∂_x² F.
+            factor, cofactor = F.as_independent(x, as_Add=False) if x == y else (1, F)
+            curvature = factor * second_derivative(cofactor, x, y)
+            total += slope * GaussianAverage(curvature, variables, K)
         return total
 
     def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
@@ -100,12 +102,13 @@ class GaussianAverage(AverageNode):
 
         With ``deltas=False`` a node without a closed form keeps its δ-functions.
         """
-        F = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
+        F, variables, K = self.args
+        F = F.doit(**hints) if hints.get("deep", True) else F
         if F.atoms(AppliedUndef):
-            return GaussianAverage(F, self.variables, self.covariance)
-        F = sift(F, tuple(self.variables))
-        result = closed_forms.closed_form(F, tuple(self.variables), self.covariance)
-        node = GaussianAverage(F, self.variables, self.covariance)
+            return GaussianAverage(F, variables, K)
+        F = sift(F, tuple(variables))
+        result = closed_forms.closed_form(F, tuple(variables), K)
+        node = GaussianAverage(F, variables, K)
         if result is not None or not hints.get("deltas", True):
             return node if result is None else result
         # Constants come out of the average.
@@ -129,14 +132,6 @@ class GaussianAverage(AverageNode):
         K = self.covariance
         measure = K[0, 0] if K.shape == (1, 1) else K.tolist()
         return f"<{printer._print(self.integrand)}>_({printer._print(measure)})"
-
-
-def _curvature(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    """∂_x ∂_y F; factors that do not depend on x stay factors of ∂_x² F."""
-    if x != y:
-        return second_derivative(F, x, y)
-    factor, cofactor = F.as_independent(x, as_Add=False)
-    return factor * second_derivative(cofactor, x, x)
 
 
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
@@ -240,12 +235,6 @@ def observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.
         F = F.as_independent(*names, as_Add=True)[1]
     factor, F = _common_factor(F, names)
     return F, [names[i] for i in _used(F, names)], factor
-
-
-def odd_in_all(functions: Sequence[sp.Expr], names: sp.Tuple) -> bool:
-    """Whether each function is even or odd in the variables together, and the product is odd."""
-    parities = [parity(F, set(names)) for F in functions]
-    return None not in parities and parities.count(-1) % 2 == 1
 
 
 def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:

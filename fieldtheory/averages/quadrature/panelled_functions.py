@@ -108,13 +108,17 @@ class Function:
         kinks: tuple = (),
         resolved: float = _PANELS.resolved,
     ) -> None:
-        self.value, self._slope, self._allowed = _of_arrays(value), slope, resolved
+        self._value, self._slope, self._allowed = value, slope, resolved
         self.kinks = np.array(sorted(kinks), dtype=float)
         self._panels: dict[int, np.ndarray] = {}
 
-    def __call__(self, h: np.ndarray) -> np.ndarray:
-        """φ(h)."""
-        return self.value(h)
+    def value(self, h: np.ndarray) -> np.ndarray:
+        """φ(h) in the shape of h, constants too."""
+        with np.errstate(all="ignore"):
+            values = np.asarray(self._value(h), dtype=float)
+        return values if values.shape == np.shape(h) else np.broadcast_to(values, np.shape(h))
+
+    __call__ = value
 
     def edges(self, reach: float) -> np.ndarray:
         """Edges of panels that resolve φ and φ², from −R to R >= reach."""
@@ -321,17 +325,6 @@ class Function:
         """
         tiny = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
         return self.value(np.array([-tiny, tiny]))
-
-
-def _of_arrays(value: Callable) -> Callable:
-    """A function whose values have the shape of its argument, constants too."""
-
-    def everywhere(h: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            values = np.asarray(value(h), dtype=float)
-        return values if values.shape == np.shape(h) else np.broadcast_to(values, np.shape(h))
-
-    return everywhere
 
 
 def _on_panels(edges: np.ndarray, terms: np.ndarray, h: np.ndarray) -> np.ndarray:

@@ -128,10 +128,13 @@ class Neurons(NamedTuple):
         """The layers in Fourier series, or on nodes without a spectrum."""
         weights, K, correlations = self.weights, self.K, self.correlations
         if spectrum is not None:
-            from fieldtheory.numerics.neurons.fourier_basis import in_fourier_series
+            from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series
 
             chain = correlations, self.skips, self.added
-            spectrum = spectrum.coarser(_SETTINGS.fewer_numbers) if coarser else spectrum
+            if coarser:
+                share = _SETTINGS.fewer_numbers
+                few = (np.ceil(share * each).astype(int) for each in spectrum[1:])
+                spectrum = Spectrum((1 + share) / 2 * spectrum.reach, *few)
             return in_fourier_series(self.square, weights, K, chain, spectrum)
         from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 

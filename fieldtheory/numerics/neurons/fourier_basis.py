@@ -86,11 +86,6 @@ class Spectrum(NamedTuple):
     numbers: np.ndarray
     points: np.ndarray
 
-    def coarser(self, share: float) -> Spectrum:
-        """With a share of the wave numbers and the points, on shorter intervals."""
-        few = [np.ceil(share * each).astype(int) for each in (self.numbers, self.points)]
-        return Spectrum((1 + share) / 2 * self.reach, *few)
-
 
 def spectrum_of(
     square: Function, K: np.ndarray, skips: np.ndarray, added: np.ndarray, products: bool
@@ -134,12 +129,8 @@ def spectrum_of(
     product = (skips == 1) & (np.diff(octave) == 0)
     left = np.maximum(np.append(0.0, noise), np.append(np.where(product, noise, np.inf), 0.0))
     numbers = reach / pi * np.minimum(numbers, np.maximum(left, _SETTINGS.end / deviation))
-    return Spectrum(reach, _rounded(numbers + 1), _rounded(points))
-
-
-def _rounded(counts: np.ndarray) -> np.ndarray:
-    """The next numbers of points of which transforms are fast."""
-    return _FAST[np.searchsorted(_FAST, counts)]
+    counts = (_FAST[np.searchsorted(_FAST, each)] for each in (numbers + 1, points))
+    return Spectrum(reach, *counts)
 
 
 @lru_cache(maxsize=256)
@@ -199,10 +190,6 @@ class Grid:
             orders = np.concatenate([orders, orders + 1])
         self.k2 = (pi / reach * orders) ** 2
 
-    def gaussian(self, K: np.ndarray) -> np.ndarray:
-        """The density N(0, K) at the points times their spacing, for variances (m, 1)."""
-        return self.spacing / np.sqrt(2 * pi * K) * np.exp(-(self.h**2) / (2 * K))
-
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Σ cos(kh) and Σ sin(kh) times values (..., points)."""
         if self.even:
@@ -226,6 +213,7 @@ class Grid:
         return np.concatenate([(cosines - sines)[..., ::-1], cosines + sines], axis=-1) / 2
 
 
+@dataclass(eq=False)
 class FourierBasis:
     """Densities of one layer, and functions that are averaged over them.
 
@@ -238,8 +226,9 @@ class FourierBasis:
         The density N(0, K) at the points times their spacing.
     """
 
-    def __init__(self, grid: Grid, K: float, gaussian: np.ndarray) -> None:
-        self.grid, self.K, self.gaussian = grid, K, gaussian
+    grid: Grid
+    K: float
+    gaussian: np.ndarray
 
     @cached_property
     def _units(self) -> list[np.ndarray]:
@@ -311,13 +300,11 @@ class FourierStep:
         factors = self.noise
         if j:
             factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
-        return factors.reshape(-1, *[1] * (u.ndim - 1)) * self._skipped(u)
-
-    def _skipped(self, u: np.ndarray) -> np.ndarray:
-        """The densities of γh, on the interval of the next layer."""
+        factors = factors.reshape(-1, *[1] * (u.ndim - 1))
+        # The densities of γh, on the interval of the next layer.
         old, new = self.here.count, self.there.grid.count
         if self.ratio == 1 and old == new:
-            return u
+            return factors * u
         parts = [u] if self.here.even else [u[:old], u[old:]]
         if self.ratio == 0:
             parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
@@ -327,7 +314,7 @@ class FourierStep:
         else:
             maps = _stretched(self.ratio, max(old, new))
             parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
-        return np.concatenate(parts)
+        return factors * np.concatenate(parts)
 
 
 @lru_cache(maxsize=16)
@@ -378,7 +365,8 @@ def _on_grid(
 ) -> tuple[list[FourierBasis], list[Observable]]:
     """The observables of some layers."""
     values = square(grid.h)
-    gaussians, a = grid.gaussian(K[layers, None]), weights[layers, None]
+    variances, a = K[layers, None], weights[layers, None]
+    gaussians = grid.spacing / np.sqrt(2 * pi * variances) * np.exp(-(grid.h**2) / (2 * variances))
     means = gaussians @ values
     D = a * (values - means[:, None])
     averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
