@@ -23,7 +23,7 @@ from fieldtheory.averages.choosing import (
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.breakpoints import break_points
 from fieldtheory.averages.nodes.base import AverageNode, entry_indices
-from fieldtheory.averages.nodes.closed_forms import DENSITY
+from fieldtheory.averages.nodes.deltas import DENSITY
 from fieldtheory.averages.nodes.float_forms import mpmath_code, numpy_code
 
 # The least number of float64.

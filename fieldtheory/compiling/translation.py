@@ -19,8 +19,8 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, routes
 from fieldtheory.averages.choosing import Rule, choose
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.nodes.base import AverageNode, entry_indices
-from fieldtheory.averages.nodes.closed_forms import DENSITY
 from fieldtheory.averages.nodes.connected import two_factors
+from fieldtheory.averages.nodes.deltas import DENSITY
 from fieldtheory.averages.nodes.float_forms import (
     evaluated,
     holds_for_parallel,

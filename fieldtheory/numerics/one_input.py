@@ -282,9 +282,8 @@ class OneTheory:
         """Cov(C^(l), C^(m)), shape (L + 2, L + 2)."""
         field = self.mean_field
         C, K = field.limits_at_zero
-        S22 = source_covariance(self.network, field.layers, K, C)
-        chain = field.layers, field.moving_gains
-        return kernel_covariance(*chain, S22, self.network.width)
+        S22 = source_covariance(field.network, field.layers, K, C)
+        return kernel_covariance(field.layers, field.moving_gains, S22, field.network.width)
 
     @cached_property
     def kernel_variance(self) -> np.ndarray:

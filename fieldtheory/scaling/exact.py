@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
+from fieldtheory.averages.quadrature.panels import nodes, transform
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions

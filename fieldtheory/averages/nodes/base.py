@@ -212,3 +212,8 @@ def entry_indices(size: int) -> list[tuple[int, int]]:
     """
     upper = [(i, j) for i in range(size) for j in range(i + 1, size)]
     return [(i, i) for i in range(size)] + upper
+
+
+def times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
+    """The product, distributed over the summands so that equal ones can cancel."""
+    return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])

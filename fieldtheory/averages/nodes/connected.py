@@ -18,7 +18,7 @@ from fieldtheory.averages.integrands.steps import (
     second_derivative,
 )
 from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables, partitions
-from fieldtheory.averages.nodes.gaussian import GaussianAverage, observable, parity
+from fieldtheory.averages.nodes.gaussian import GaussianAverage, common_factor, parity, used_in
 
 
 class ConnectedCorrelator(AverageNode):
@@ -71,22 +71,25 @@ class ConnectedCorrelator(AverageNode):
         matrix = as_covariance(K, len(names))
         if len(functions) == 1:
             return GaussianAverage(functions[0], names, matrix)
-        parts = [observable(sp.sympify(F), names) for F in functions]
-        groups = [{i for i, v in enumerate(names) if v in present} for _, present, _ in parts]
+        parts, groups, factors = [], [], []
+        for F in map(sp.sympify, functions):
+            F = F.as_independent(*names, as_Add=True)[1] if F.is_Add else F
+            factor, F = common_factor(F, names)
+            parts.append(F)
+            groups.append(set(used_in(F, names)))
+            factors.append(factor)
         if not all(groups) or not _linked(groups, matrix):
             return sp.S.Zero
-        parities = [parity(F, set(names)) for F, _, _ in parts]
+        parities = [parity(F, set(names)) for F in parts]
         if None not in parities and parities.count(-1) % 2 == 1:
             return sp.S.Zero
         # The cumulant is symmetric: one node, whatever the order of functions and variables.
         used = sorted(set().union(*groups), key=lambda i: sp.default_sort_key(names[i]))
-        ordered = sorted(
-            (F for F, _, _ in parts), key=lambda f: (sorted(map(str, f.free_symbols)), str(f))
-        )
+        ordered = sorted(parts, key=lambda f: (sorted(map(str, f.free_symbols)), str(f)))
         node = sp.Expr.__new__(
             cls, *ordered, sp.Tuple(*[names[i] for i in used]), matrix.extract(used, used)
         )
-        return sp.Mul(*[factor for _, _, factor in parts]) * node
+        return sp.Mul(*factors) * node
 
     def _eval_rewrite_as_GaussianAverage(self, *args: Any, **hints: Any) -> sp.Expr:
         variables, K = self.variables, self.covariance

@@ -13,8 +13,9 @@ from sympy.utilities.iterables import connected_components
 from fieldtheory.averages import precise
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.integrands.steps import second_derivative, sift, step_form
-from fieldtheory.averages.nodes import closed_forms
+from fieldtheory.averages.nodes import deltas
 from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables
+from fieldtheory.averages.nodes.closed_forms import closed_form
 
 
 class GaussianAverage(AverageNode):
@@ -74,9 +75,6 @@ class GaussianAverage(AverageNode):
         """F."""
         return self.args[0]
 
-    def _eval_is_real(self) -> bool | None:
-        return self.integrand.is_real
-
     def _eval_derivative(self, symbol: sp.Expr) -> sp.Expr:
         F, variables, K = self.args
         total = sp.S.Zero
@@ -107,7 +105,7 @@ class GaussianAverage(AverageNode):
         if F.atoms(AppliedUndef):
             return GaussianAverage(F, variables, K)
         F = sift(F, tuple(variables))
-        result = closed_forms.closed_form(F, tuple(variables), K)
+        result = closed_form(F, tuple(variables), K)
         node = GaussianAverage(F, variables, K)
         if result is not None or not hints.get("deltas", True):
             return node if result is None else result
@@ -138,7 +136,7 @@ def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     """The average with δ-functions integrated out; the node itself where that is impossible.
 
     What is left to average over other variables is put in closed form unless ``doit`` is false;
-    then densities are calls of `closed_forms.DENSITY`.
+    then densities are calls of `deltas.DENSITY`.
 
     Examples
     --------
@@ -160,9 +158,9 @@ def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
             lambda e: isinstance(e, GaussianAverage), lambda e: without_deltas(e, doit=False)
         )
 
-    density = closed_forms.density if doit else closed_forms.DENSITY
-    conditional = closed_forms.Conditional(average, density)
-    split = closed_forms.without_deltas(F, tuple(variables), K, conditional)
+    density = deltas.density if doit else deltas.DENSITY
+    conditional = deltas.Conditional(average, density)
+    split = deltas.without_deltas(F, tuple(variables), K, conditional)
     return node if split is None else GaussianAverage(split[0], variables, K) + split[1]
 
 
@@ -186,14 +184,14 @@ def simplified(
     if certain:
         F = F.subs(certain)
         done.append("a variable without variance is zero")
-    used = _used(F, names)
+    used = used_in(F, names)
     if not used:
         return F
     if len(used) < len(names):
         names, K = sp.Tuple(*[names[i] for i in used]), K.extract(used, used)
         done.append("unused variables integrated out")
     constant, F = F.as_independent(*names, as_Add=True) if F.is_Add else (sp.S.Zero, F)
-    factor, F = _common_factor(F, names)
+    factor, F = common_factor(F, names)
     if constant != 0:
         done.append("constant summand taken out")
     if factor != 1:
@@ -212,12 +210,13 @@ def simplified(
     return constant + factor * sp.Mul(*parts)
 
 
-def _used(F: sp.Expr, names: sp.Tuple) -> list[int]:
+def used_in(F: sp.Expr, names: sp.Tuple) -> list[int]:
+    """The places of the variables that an expression has."""
     present = F.free_symbols
     return [i for i, v in enumerate(names) if (v in present if v.is_Symbol else F.has(v))]
 
 
-def _common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
+def common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
     """Split F into a factor without the variables, common to all summands, and the rest."""
     if not F.is_Add:
         return F.as_independent(*names, as_Add=False)
@@ -227,14 +226,6 @@ def _common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
     if len(set(symbols)) == 1:
         factor *= symbols[0]
     return factor, sp.Add(*[(c / factor) * remainder for c, remainder in split])
-
-
-def observable(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, list[sp.Expr], sp.Expr]:
-    """F without the constants a connected correlator drops, its variables, and its factor."""
-    if F.is_Add:
-        F = F.as_independent(*names, as_Add=True)[1]
-    factor, F = _common_factor(F, names)
-    return F, [names[i] for i in _used(F, names)], factor
 
 
 def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:
@@ -284,7 +275,7 @@ def _independent_groups(
     factors = sp.Mul.make_args(F)
     if len(names) == 1 or len(factors) == 1:
         return [(F, list(range(len(names))))]
-    used = [_used(factor, names) for factor in factors]
+    used = [used_in(factor, names) for factor in factors]
     pairs = [(i, j) for i, j in combinations(range(len(names)), 2) if K[i, j] != 0]
     pairs += [(indices[0], j) for indices in used for j in indices[1:]]
     groups = map(sorted, connected_components((range(len(names)), pairs)))

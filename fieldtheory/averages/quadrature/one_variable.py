@@ -18,16 +18,17 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.averages.quadrature.panelled_functions import NEGLIGIBLE, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
     FALLS,
     averages_about,
     error_of,
+    nodes,
     nodes_of,
     subdivided,
     summed,
+    transform,
 )
 
 # One table covers this factor of K.

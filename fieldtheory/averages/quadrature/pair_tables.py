@@ -23,16 +23,18 @@ import numpy as np
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import VARIES, integrated_together
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     END,
     edges_with_widths,
+    nodes,
     nodes_of,
     panels_of_lines,
+    polynomials,
     summed,
+    transform,
 )
 from fieldtheory.averages.routes import SETTINGS
 

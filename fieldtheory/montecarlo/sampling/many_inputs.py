@@ -26,7 +26,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
-from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
+from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
 from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back

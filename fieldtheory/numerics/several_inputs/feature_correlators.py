@@ -110,9 +110,8 @@ def correlators(signals: Signals) -> Truncated | None:
 
     None where φ has kinks and its orders take more than `Settings.pair_operations`.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
-        return _exact(piecewise_linear.correlators(signals, lines))
+    if signals.lines:
+        return _exact(piecewise_linear.correlators(signals))
     functions = len(signals.K) * len(signals.pairs[0]) ** 2
     longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
     fewest, allowed = 0, allowed_error(signals)
@@ -220,12 +219,9 @@ def within_layers(signals: Signals) -> Truncated:
     Where series of φ with kinks leave more than `Settings.sampled`, signals are sampled, and what
     is left out is a standard error.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
+    if signals.lines:
         layers = [replace(signals, K=K[None], C=K[None], skips=np.zeros(0)) for K in signals.K]
-        return _exact(
-            np.array([piecewise_linear.correlators(each, lines)[0, :, 0] for each in layers])
-        )
+        return _exact(np.array([piecewise_linear.correlators(each)[0, :, 0] for each in layers]))
     own, mean = WithinLayers.of(signals), means(signals)
     if own.exact.all():
         return _exact(own.averages[:, own.which] - mean[:, :, None] * mean[:, None])
@@ -355,9 +351,8 @@ def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) 
     Truncated
         Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
-        return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
+    if signals.lines:
+        return _exact(piecewise_linear.correlators_by_kernels(signals, pairs))
     allowed = allowed_error(signals, SETTINGS.pair_derivatives_with_kinks)
     series = resolved(
         signals, lambda count: _correlators_by_kernels(signals, pairs, count), allowed, least

@@ -23,6 +23,7 @@ from fieldtheory.averages.quadrature.panelled_functions import WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
+from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
 from fieldtheory.numerics.infinite_width.layer_functions import network_functions
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
 
@@ -105,6 +106,12 @@ class Signals:
     def smooth(self) -> bool:
         """Whether φ is analytic."""
         return not any(len(each.kinks) for each in self.functions)
+
+    @cached_property
+    def lines(self) -> list[Lines] | None:
+        """The lines on either side of zero that the φ_k are, None if one is something else."""
+        lines = [lines_of(psi) for psi in self.functions]
+        return None if None in lines else [each for each in lines if each]
 
     @cached_property
     def passed(self) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width import vanishing_variances
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
+from fieldtheory.numerics.infinite_width.kernels import limit_kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.one_input import accumulated_variance
@@ -137,8 +137,7 @@ class PairTheory:
         own, joint = field.variances[1], field.covariances[1]
         of_pairs = gains_of_fluctuations(network, own, joint, field.pairs, field.pair_gains)
         gains = PairGains(field.moving_gains, *of_pairs)
-        kernels = vanishing_variances.limit_kernels(network, K[:-1], C[:-1])
-        signals = Signals.of(network, *kernels, progress)
+        signals = Signals.of(network, *limit_kernels(network, K[:-1], C[:-1]), progress)
         return cls(layer_coefficients(network), gains, signals, network.width)
 
     @cached_property
