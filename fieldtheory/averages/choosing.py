@@ -44,40 +44,22 @@ _h = sp.Dummy("h", real=True)
 
 
 class Rule(NamedTuple):
-    """Evaluation of one average.
+    """Evaluation of one average."""
 
-    Parameters
-    ----------
-    name : str
-        Of the rule.
-    reason : str
-        Why it applies.
-    function : callable
-        The average as a function of the entries of the covariance: the variances, then the
-        covariances (0, 1), (0, 2), ..., (1, 2), ....
-    """
-
+    # Of the rule.
     name: str
+    # Why it applies.
     reason: str
+    # The average as a function of the entries of the covariance: the variances, then the
+    # covariances (0, 1), (0, 2), ..., (1, 2), ....
     function: Callable
 
 
 def choose(node: AverageNode) -> Rule:
     """The rule for an average or cumulant without free symbols in its functions.
 
-    Parameters
-    ----------
-    node : GaussianAverage or ConnectedCorrelator
-        With known functions, free of δ-functions.
-
-    Returns
-    -------
-    Rule
-
-    Raises
-    ------
-    ValueError
-        If a function of several variables is no sum of products of functions of one variable each.
+    Its functions are known and free of δ-functions; ValueError if one of several variables is no
+    sum of products of functions of one variable each.
 
     Examples
     --------
@@ -235,18 +217,11 @@ def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
 
 
 class Shifted(NamedTuple):
-    """Σ factor ⟨F(h)⟩ of one variable with a mean.
-
-    Parameters
-    ----------
-    mean : sympy.Expr
-    variable : symbol
-    terms : tuple of (factor, F)
-        F without other symbols.
-    """
+    """Σ factor ⟨F(h)⟩ of one variable with a mean."""
 
     mean: sp.Expr
     variable: sp.Expr
+    # F without other symbols.
     terms: tuple[tuple[sp.Expr, sp.Expr], ...]
 
 

@@ -39,26 +39,8 @@ Value = tuple[Any, Any]
 def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) -> Any:
     """⟨F⟩_{N(0,K)} of one or two variables to a given number of digits.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        Integrand, free of other symbols. It may have kinks and jumps on h_i = const.
-    variables : sequence of one or two symbols
-    K : matrix or nested list of numbers, shape (n, n)
-        Covariance, positive semidefinite.
-    digits : int
-        Correct digits, relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y), else to ⟨|F|⟩.
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        For more than two variables or an indefinite K.
-    PrecisionError
-        If successive rules do not agree to ``digits``.
+    F may have kinks and jumps on h_i = const. Digits are relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y),
+    else to ⟨|F|⟩; PrecisionError if successive rules do not agree to them.
 
     Examples
     --------
@@ -84,25 +66,6 @@ def cumulant(
 
     Two functions of weakly correlated variables of their own: Mehler's series without its first
     term. Others: averages of products, with as many guard digits as they cancel.
-
-    Parameters
-    ----------
-    functions : sequence of sympy.Expr
-        Free of other symbols than the variables.
-    variables : sequence of symbols
-    K : matrix or nested list of numbers, shape (n, n)
-    digits : int
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        As `average`, for the products of the functions.
-    PrecisionError
-        If the digits are not reached.
 
     Examples
     --------

@@ -69,71 +69,52 @@ class Settings:
 
     Errors are relative, and those that are asked for unless ``rtol`` of `solve` is larger.
 
-    Parameters
-    ----------
-    function_panels : int
-        Panels of one function at most: one that needs more varies too fast.
-    nested_panels : int
-        Panels of a function at most in an average of two variables.
-    series_orders : tuple of int
-        Orders of Mehler's series that are tried one after the other before nested panels; the first
-        for few digits alone.
-    long_series_pairs : int
-        Pairs from which on the last of ``series_orders`` is tried: its coefficients take as long as
-        some hundred nested averages.
-    table_pairs : int
-        Pairs of one variance for which a cell of a table is made.
-    map_pairs, map_pairs_of_batch : int
-        Pairs from which on all layers are one interpolated map, and those where networks differ.
-    node_count : int
-        Nodes of a layer at most, for one neuron's functions that no Fourier series resolves.
-    first_order, second_order : float
-        Errors of terms of order 1/N and 1/N² of one input.
-    three_variables : float
-        The error of averages over three and more variables.
-    pair_correlators, pair_correlators_with_kinks, pair_derivatives_with_kinks : float
-        Errors of ⟨g ; g⟩ of several inputs and its derivatives.
-    three_signals_missed, three_signals : float
-        The error of a correlator of three signals from which on it is an integral on panels, and
-        that of the integral.
-    three_signals_count : int
-        How many of them are integrals at most.
-    pair_orders : tuple of int
-        Orders of the series of two pairs that are tried one after the other.
-    pair_operations : float
-        Multiplications of the series of two pairs at most, for φ with kinks: (L + 1) p² n^(5/2) for
-        n orders and p pairs. Beyond that paths of a neuron are sampled.
-    sampled : float
-        The error of those series from which on paths are sampled.
-    path_operations : float
-        Multiplications of all sampled paths.
-
     Examples
     --------
     >>> SETTINGS.series_orders
     (16, 40, 128, 512, 2048)
     """
 
+    # Panels of one function at most: one that needs more varies too fast.
     function_panels: int = 1 << 16
+    # Panels of a function at most in an average of two variables.
     nested_panels: int = 1 << 10
+    # Orders of Mehler's series that are tried one after the other before nested panels; the first
+    # for few digits alone.
     series_orders: tuple[int, ...] = (16, 40, 128, 512, 2048)
+    # Pairs from which on the last of ``series_orders`` is tried: its coefficients take as long as
+    # some hundred nested averages.
     long_series_pairs: int = 200
+    # Pairs of one variance for which a cell of a table is made.
     table_pairs: int = 100
+    # Pairs from which on all layers are one interpolated map, and those where networks differ.
     map_pairs: int = 128
     map_pairs_of_batch: int = 2000
+    # Nodes of a layer at most, for one neuron's functions that no Fourier series resolves.
     node_count: int = 1 << 14
+    # Errors of terms of order 1/N and 1/N² of one input.
     first_order: float = 1e-9
     second_order: float = 1e-8
+    # The error of averages over three and more variables.
     three_variables: float = 1e-10
+    # Errors of ⟨g ; g⟩ of several inputs and its derivatives.
     pair_correlators: float = 1e-9
     pair_correlators_with_kinks: float = 1e-7
     pair_derivatives_with_kinks: float = 1e-5
+    # The error of a correlator of three signals from which on it is an integral on panels, and that
+    # of the integral.
     three_signals_missed: float = 1e-6
     three_signals: float = 1e-9
+    # How many of them are integrals at most.
     three_signals_count: int = 600
+    # Orders of the series of two pairs that are tried one after the other.
     pair_orders: tuple[int, ...] = (24, 32, 40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
+    # Multiplications of the series of two pairs at most, for φ with kinks: (L + 1) p² n^(5/2) for n
+    # orders and p pairs. Beyond that paths of a neuron are sampled.
     pair_operations: float = 2.4e10
+    # The error of those series from which on paths are sampled.
     sampled: float = 1e-4
+    # Multiplications of all sampled paths.
     path_operations: float = 2e11
 
 

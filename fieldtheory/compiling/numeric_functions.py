@@ -37,10 +37,7 @@ def of_densities(
 
     It is NaN for variances of zero.
 
-    Raises
-    ------
-    QuadratureError
-        From the function, where terms of both signs diverge.
+    QuadratureError where terms of both signs diverge.
     """
     code, density, number = {
         "numpy": (numpy_code, _density, np.float64),

@@ -43,41 +43,26 @@ _GUARDED = "elementary integrals of every term; integrals where their rounding e
 
 
 class Decision(NamedTuple):
-    """Form of an average before anything is integrated.
+    """Form of an average before anything is integrated."""
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form, or averages that are left to integrate.
-    notes : tuple of str
-        What was done to the average.
-    exact : sympy.Expr, optional
-        The closed form as it was found, which more digits take.
-    certain : bool
-        Whether its terms cancel nowhere.
-    """
-
+    # A closed form, or averages that are left to integrate.
     value: sp.Expr
+    # What was done to the average.
     notes: tuple[str, ...] = ()
+    # The closed form as it was found, which more digits take.
     exact: sp.Expr | None = None
+    # Whether its terms cancel nowhere.
     certain: bool = True
 
 
 class Resolution(NamedTuple):
-    """One average in numbers.
+    """One average in numbers."""
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form, or an expression in calls of the numeric functions that were entered.
-    integrals : tuple of (node, Rule)
-        The averages left to rules; empty for a closed form.
-    simplifications : tuple of str
-        What was done to the average before.
-    """
-
+    # A closed form, or an expression in calls of the numeric functions that were entered.
     value: sp.Expr
+    # The averages left to rules; empty for a closed form.
     integrals: tuple[tuple[AverageNode, Rule], ...]
+    # What was done to the average before.
     simplifications: tuple[str, ...]
 
     @property
@@ -135,21 +120,8 @@ def is_closed(expression: sp.Expr) -> bool:
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
     """Decide how an average is evaluated.
 
-    Parameters
-    ----------
-    node : GaussianAverage or ConnectedCorrelator
-    backend : {"numpy", "mpmath"}
-    functions : dict
-        Gets the numeric functions that the value calls.
-
-    Returns
-    -------
-    Resolution
-
-    Raises
-    ------
-    ValueError
-        If a function of the node is unknown, holds other symbols, or cannot be integrated.
+    Numeric functions that the value calls are entered in ``functions``. ValueError if a function of
+    the node is unknown, holds other symbols, or cannot be integrated.
 
     Examples
     --------

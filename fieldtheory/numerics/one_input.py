@@ -37,12 +37,6 @@ _MOST_ORDERS, _WEAK, _SHARE = 512, 0.1, 1e-2
 def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """Cov(h^(k), h^(l)) = γ_{k+1} ... γ_l K^(k) for k <= l, shape (L + 1, L + 1).
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (L + 1,)
-        Variances of the signals.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -66,13 +60,7 @@ def connected_squares(
     there is one; by Mehler's series where the correlations of adjacent layers leave few orders;
     else from neurons.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (L + 1,)
-        Variances of the signals.
-    C : ndarray, shape (L + 1,), optional
-        What each layer adds to them, which jumps see as its root.
+    ``C`` is what each layer adds to the variances K, which jumps see as its root.
     """
     averages = network_functions(network)
     if not is_closed(averages.averages.connected):
@@ -160,13 +148,7 @@ def seen_by_neurons(
 
     One neuron adds a_m g(h_i^(m-1))/N to the kernels of the layers m after it, which respond.
 
-    Parameters
-    ----------
-    network, layers
-    gains : ndarray, shape (L + 2,)
-        a_m M'(K^(m-1)).
-    K : ndarray, shape (L + 2,)
-        K*^(l).
+    ``gains`` are a_m M'(K^(m-1)), shape (L + 2,).
     """
     size = network.depth + 1
     beta = np.zeros((size, size))
@@ -187,13 +169,7 @@ def mean_shift(
 
     From closed forms of averages over the signals of two layers, if φ² has them, else from neurons.
 
-    Parameters
-    ----------
-    network, layers
-    gains : ndarray, shape (L + 2,)
-        a_m M'(K^(m-1)).
-    C, K : ndarray, shape (L + 2,)
-        C*^(l) and K*^(l).
+    ``gains`` are a_m M'(K^(m-1)), shape (L + 2,).
     """
     averages = network_functions(network).averages
     if is_closed(averages.connected):
@@ -214,13 +190,8 @@ def shift_by_closed_forms(
 ) -> np.ndarray:
     """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), from closed forms of ⟨φ²;φ²⟩.
 
-        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
-                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
-
-    Parameters
-    ----------
-    network, layers, gains, C, K
-        As in `mean_shift`.
+    Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
+                      + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
     """
     size, averages = network.depth + 1, network_functions(network)
     covariance = signal_covariance(network, K[:-1])
@@ -254,22 +225,11 @@ _WITHOUT = "; order=1 does without them"
 class OneTheory:
     """Arrays over all layers, (L + 2,), or the hidden ones, (L + 1,), with their powers of 1/N.
 
-    Parameters
-    ----------
-    mean_field : MeanField
-        Of one variance and one network.
-
-    Raises
-    ------
-    QuadratureError
-        From a quantity of order 1/N² that is not resolved.
-
-    Warns
-    -----
-    ValidityWarning
-        Where the order 1/N² is not small.
+    QuadratureError from a quantity of order 1/N² that is not resolved; a ValidityWarning where that
+    order is not small.
     """
 
+    # Of one variance and one network.
     mean_field: MeanField
 
     @property
@@ -378,15 +338,7 @@ def resummed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N².
 
-    Parameters
-    ----------
-    C, shift, variance, shift_2, more : ndarray, shape (L + 2,)
-        C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
-
-    Raises
-    ------
-    OverflowError
-        If a moment exceeds the range of float64.
+    The arguments are C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
     """
     m1, m2, v1, v2 = (
         ratio(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))

@@ -15,13 +15,6 @@ import numpy as np
 def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
     """C^(l) = a_l ⟨g⟩ + c_l (F25 eqs. (29), (108)).
 
-    Parameters
-    ----------
-    weight, bias : number or array
-        a_l and c_l.
-    average : number or array
-        ⟨φ²⟩ over the signals of layer l − 1, or ⟨φφ⟩ for a covariance.
-
     Examples
     --------
     >>> residual_kernel(0.5, 0.125, 2.0)
@@ -32,13 +25,6 @@ def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
 
 def add_skip(skip: Any, before: Any, residual: Any) -> Any:
     """K^(l) = γ_l² K^(l-1) + C^(l) (F25 eq. (30)), and likewise responses and fluctuations.
-
-    Parameters
-    ----------
-    skip : number or array
-        γ_l².
-    before, residual : number or array
-        K^(l-1) and C^(l).
 
     Examples
     --------

@@ -46,18 +46,9 @@ _REMOVED = (
 def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        Integrand: a sum of products of polynomials, exponentials of quadratic forms, sines and
-        cosines, and up to two (up to three, if signs) error functions or steps of linear forms.
-    variables : sequence of symbols, length n
-    K : matrix, shape (n, n)
-        Covariance, positive definite; the result is continued to the singular limit where finite.
-
-    Returns
-    -------
-    sympy.Expr or None
+    F is a sum of products of polynomials, exponentials of quadratic forms, sines and cosines, and
+    up to two (up to three, if signs) error functions or steps of linear forms. The result is
+    continued to singular K where it is finite.
 
     Examples
     --------

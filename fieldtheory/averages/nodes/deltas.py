@@ -24,17 +24,11 @@ class NoClosedForm(Exception):
 
 
 class Conditional(NamedTuple):
-    """Notation of averages given a variable at the place of a δ-function.
+    """Notation of averages given a variable at the place of a δ-function."""
 
-    Parameters
-    ----------
-    average : callable
-        ⟨F⟩ for an integrand, its variables and their covariance.
-    density : callable
-        That of a Gaussian variable at a point, given its variance.
-    """
-
+    # ⟨F⟩ for an integrand, its variables and their covariance.
     average: Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
+    # That of a Gaussian variable at a point, given its variance.
     density: Callable[[sp.Expr, sp.Expr], sp.Expr]
 
 

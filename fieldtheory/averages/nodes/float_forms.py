@@ -40,15 +40,6 @@ _ALLOWED, _DIGITS = 1e-12, 250
 def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
     """Whether a function is finite for parallel variables, and the limit of a closed form.
 
-    Parameters
-    ----------
-    form : sympy.Expr
-        In K_xx, K_yy and K_xy.
-    entries : sequence of symbols
-        These.
-    compiled : callable
-        The function of them, of numbers.
-
     Examples
     --------
     >>> a, b, c = sp.symbols("a b c", positive=True)
@@ -78,10 +69,7 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
     It is computed with mpmath to more and more digits until two numbers agree to those of float64,
     or to ``mpmath.mp.dps`` with the backend "mpmath".
 
-    Raises
-    ------
-    PrecisionError
-        From the function, if they do not.
+    PrecisionError if they do not.
 
     Examples
     --------
@@ -120,17 +108,7 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
 def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     """An equal expression for float64, given the covariance K (1x1 or 2x2) of the average.
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form.
-    K : ImmutableMatrix
-        Entries that occur in it; symbols, or the expression is left as it is.
-
-    Returns
-    -------
-    sympy.Expr
-        With the functions named in ``NUMPY``.
+    The functions are those of ``NUMPY``; entries of K that are no symbols leave the form as it is.
 
     Examples
     --------

@@ -136,11 +136,6 @@ class Coefficients:
     Where φ is in the far tail of the Gaussian, so that averages vary by orders of magnitude, every
     variance is integrated.
 
-    Parameters
-    ----------
-    function : Function
-    order : int
-
     Examples
     --------
     >>> square = Function(np.square)

@@ -114,13 +114,7 @@ def panels_of_lines(
     Edges that are no breakpoints are left out where a panel without them is no wider than all that
     it joins.
 
-    Returns
-    -------
-    line : ndarray, shape (panels,)
-        To which line each panel belongs, sorted.
-    nodes : ndarray, shape (panels, ORDER)
-    half : ndarray, shape (panels,)
-        Half widths.
+    Returns to which line each panel belongs, sorted, its nodes (panels, ORDER) and its half width.
     """
     widest = WIDEST if end == END else FALLS / end
     grid = np.linspace(-end, end, int(2 * end / widest) + 2)
@@ -148,11 +142,8 @@ def averages_about(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """⟨ψ⟩ of Gaussian variables with means and standard deviations (m,).
 
-    Returns
-    -------
-    values, errors, sizes : ndarray, shape (functions, m)
-        The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one. Without a
-        deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
+    Values, errors and sizes ⟨|ψ|⟩, (functions, m). All functions have the breakpoints of the first
+    one. Without a deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
     """
     extents = [function.extent(deviation, mean).max(initial=END) for function in functions]
     end = max(extents)

@@ -29,40 +29,27 @@ from fieldtheory.numerics.neurons.interacting_neurons import Observable
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the Fourier series of neurons.
+    """Numbers of the Fourier series of neurons."""
 
-    Parameters
-    ----------
-    reach : float
-        Half the interval in deviations of the signals, at least and about twice at most.
-    end : float
-        The spectrum of a Gaussian times polynomials ends at this over its deviation.
-    finer, products : float
-        Points beyond what resolves densities: D², and products of densities and D at order
-        1/N².
-    fewest, factor, rounding, most : int, float, float, int
-        Points at which the spectrum of φ² is found, at least and by which factor more, what of
-        it is rounding, and the most points of a layer.
-    parts : int
-        Parts of an octave of deviations for which one spectrum of φ² stands.
-    largest : float
-        Functions that are larger at the ends of intervals drown averages in the rounding of
-        densities.
-    left_out : float
-        The largest second derivative that is left out of φ² and its square, relative to the
-        largest.
-    """
-
+    # Half the interval in deviations of the signals, at least and about twice at most.
     reach: float = 10.0
+    # The spectrum of a Gaussian times polynomials ends at this over its deviation.
     end: float = 10.0
+    # Points beyond what resolves densities: D², and products of densities and D at order 1/N².
     finer: float = 1.1
     products: float = 1.5
+    # Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
+    # rounding, and the most points of a layer.
     fewest: int = 1 << 8
     factor: float = 1.6
     rounding: float = 1e-15
     most: int = 1 << 12
+    # Parts of an octave of deviations for which one spectrum of φ² stands.
     parts: int = 16
+    # Functions that are larger at the ends of intervals drown averages in the rounding of
+    # densities.
     largest: float = 1e5
+    # The largest second derivative that is left out of φ² and its square, relative to the largest.
     left_out: float = 1e-12
 
 
@@ -72,17 +59,11 @@ _FAST = np.array([fft.next_fast_len(ceil(2 ** (i / 3)), real=True) for i in rang
 
 
 class Spectrum(NamedTuple):
-    """Resolution of the layers of a network, shapes (L + 1,).
+    """Resolution of the layers of a network, shapes (L + 1,)."""
 
-    Parameters
-    ----------
-    reach : ndarray
-        R.
-    numbers, points : ndarray of int
-        Wave numbers of densities, and points on either side of zero.
-    """
-
+    # R.
     reach: np.ndarray
+    # Wave numbers of densities, and points on either side of zero.
     numbers: np.ndarray
     points: np.ndarray
 
@@ -92,16 +73,8 @@ def spectrum_of(
 ) -> Spectrum | None:
     """The wave numbers and points that the layers take, None if they are too many.
 
-    Parameters
-    ----------
-    square : Function
-        φ².
-    K : ndarray, shape (L + 1,)
-        Variances of the signals.
-    skips, added : ndarray, shape (L,)
-        γ and C of every layer but the first.
-    products : bool
-        Whether densities are multiplied by D.
+    ``added`` is C of every layer but the first; ``products`` says whether densities are multiplied
+    by D.
     """
     if len(square.kinks) or not K.min() > 0:
         return None
@@ -170,14 +143,8 @@ def _last_number(density: np.ndarray, size: float) -> int:
 class Grid:
     """Points and wave numbers.
 
-    Parameters
-    ----------
-    reach : float
-        R.
-    count, points : int
-        Wave numbers, and points on either side of zero.
-    even : bool
-        Whether only even functions occur: points h > 0, and cosines.
+    Half the interval is ``reach``; ``points`` are on either side of zero. If only ``even``
+    functions occur they are at h > 0, and waves are cosines.
     """
 
     def __init__(self, reach: float, count: int, points: int, even: bool) -> None:
@@ -215,19 +182,12 @@ class Grid:
 
 @dataclass(eq=False)
 class FourierBasis:
-    """Densities of one layer, and functions that are averaged over them.
-
-    Parameters
-    ----------
-    grid : Grid
-    K : float
-        The variance of the signals.
-    gaussian : ndarray
-        The density N(0, K) at the points times their spacing.
-    """
+    """Densities of one layer, and functions that are averaged over them."""
 
     grid: Grid
+    # The variance of the signals.
     K: float
+    # The density N(0, K) at the points times their spacing.
     gaussian: np.ndarray
 
     @cached_property
@@ -273,12 +233,7 @@ class FourierBasis:
 class FourierStep:
     """From the densities of one layer to those of the next.
 
-    Parameters
-    ----------
-    here, there : FourierBasis
-        Of the two layers.
-    correlation, skip, added : float
-        c of their signals, γ, and C of the next layer.
+    ``correlation`` is that of their signals, ``skip`` γ, and ``added`` C of the next layer.
     """
 
     def __init__(
@@ -336,15 +291,7 @@ def in_fourier_series(
 ) -> Iterator[tuple[Observable, FourierStep | None]]:
     """The observable of every layer l = 0, ..., L and the step to the next one.
 
-    Parameters
-    ----------
-    square : Function
-        φ², without breakpoints.
-    weights, K : ndarray, shape (L + 1,)
-        a_{l+1}, and K*^(l) of the signals.
-    chain : tuple of ndarray, shape (L,)
-        Between h^(l) and h^(l+1): the correlations, γ, and the variance C that is added.
-    spectrum : Spectrum
+    ``chain`` has between h^(l) and h^(l+1) the correlations, γ, and the variance C that is added.
     """
     links = zip(*chain, strict=True)
     before = None

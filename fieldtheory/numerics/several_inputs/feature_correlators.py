@@ -40,21 +40,14 @@ _SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 
 
 class Truncated(NamedTuple):
-    """Averages by Hermite coefficients, and about what the orders that are left out add.
+    """Averages by Hermite coefficients, and about what the orders that are left out add."""
 
-    Parameters
-    ----------
-    orders : int
-        How many are kept.
-    values, left_out : ndarray
-    missed : float
-        The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
-        inputs of φ that jumps they are sums that converge slowly.
-    """
-
+    # How many are kept.
     orders: int
     values: np.ndarray
     left_out: np.ndarray
+    # The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel inputs
+    # of φ that jumps they are sums that converge slowly.
     missed: float = 0.0
 
     @property
@@ -248,18 +241,8 @@ def given_layer(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Functions f of pairs in the last layers, from k on or later, given the signals of layer k.
 
-    Parameters
-    ----------
-    signals : Signals
-    f : ndarray, shape (layers, pairs, orders)
-    k : int
-    pairs : ndarray of int
-
-    Returns
-    -------
-    conditional : ndarray, shape (layers, pairs, orders)
-    tail : ndarray, shape (layers, pairs)
-        About what a sum over all orders has beyond the last quarter of them, relative to that.
+    Their conditional averages, and about what a sum over all orders has beyond the last quarter of
+    them, relative to that.
     """
     layers = np.arange(len(signals.K) - len(f), len(signals.K))
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
@@ -338,18 +321,8 @@ def _split(
 def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
     """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ.
 
-    Parameters
-    ----------
-    signals : Signals
-    pairs : ndarray of int
-        Those of different inputs.
-    least : int
-        Orders that are kept at least.
-
-    Returns
-    -------
-    Truncated
-        Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
+    Of pairs of different inputs, at least ``least`` orders; (L + 1, L + 1, 3, 3, pairs), by k, l,
+    e, e', zero for k >= l.
     """
     if signals.lines:
         return _exact(piecewise_linear.correlators_by_kernels(signals, pairs))

@@ -31,23 +31,16 @@ _SLOPES = {"h": "1", "a": "s", "s": "d"}
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the integrals over angles.
+    """Numbers of the integrals over angles."""
 
-    Parameters
-    ----------
-    ratio, nodes, last : float, int, float
-        Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last
-        distance: beyond it the integrand, with its weight, is rounding.
-    angle : float
-        The angle between two signals below which that is taken: rounding is its inverse.
-    together, entries : int
-        Points that are evaluated, and entries that are prepared at once.
-    """
-
+    # Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last distance:
+    # beyond it the integrand, with its weight, is rounding.
     ratio: float = 4.0
     nodes: int = 12
     last: float = 1e-12
+    # The angle between two signals below which that is taken: rounding is its inverse.
     angle: float = 1e-6
+    # Points that are evaluated, and entries that are prepared at once.
     together: int = 1 << 14
     entries: int = 1 << 18
 
@@ -194,11 +187,7 @@ def _graded(panels: int) -> tuple[np.ndarray, np.ndarray]:
 class _FourSignals:
     """Averages of two pairs of signals, R₁ z and R₂ w with ⟨z wᵀ⟩ = diag(s).
 
-    Parameters
-    ----------
-    first, second : ndarray, shape (2, 2, m)
-    s : ndarray, shape (2, m)
-    panels : int
+    ``first`` and ``second`` are R, (2, 2, m), and s (2, m).
     """
 
     def __init__(self, first: np.ndarray, second: np.ndarray, s: np.ndarray, panels: int) -> None:
