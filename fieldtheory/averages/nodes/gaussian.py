@@ -196,7 +196,8 @@ def simplified(
         done.append("constant summand taken out")
     if factor != 1:
         done.append("constant factor taken out")
-    if _is_odd(F, names):
+    sign = parity(F, set(names))
+    if sign == -1 or (sign is None and has_steps(F) and _is_odd_by_steps(F, names)):
         done.append("odd integrand dropped")
         return constant
     groups = _independent_groups(F, K, names)
@@ -228,10 +229,10 @@ def common_factor(F: sp.Expr, names: sp.Tuple) -> tuple[sp.Expr, sp.Expr]:
     return factor, sp.Add(*[(c / factor) * remainder for c, remainder in split])
 
 
-def _is_odd(F: sp.Expr, names: sp.Tuple) -> bool:
-    sign = parity(F, set(names))
-    if sign is not None or F.atoms(AppliedUndef) or F.has(sp.exp) or not has_steps(F):
-        return sign == -1
+def _is_odd_by_steps(F: sp.Expr, names: sp.Tuple) -> bool:
+    """Whether F, whose parity its functions do not tell, is odd once it is written by steps."""
+    if F.atoms(AppliedUndef) or F.has(sp.exp):
+        return False
     if _differs_from_odd(F, names):
         return False
     return sp.expand(step_form(F.xreplace({v: -v for v in names})) + step_form(F)) == 0
