@@ -119,8 +119,7 @@ class Settings:
 
 
 SETTINGS = Settings()
-
-
+# The promised relative error.
 DEFAULT = 1e-12
 _RELATIVE: ContextVar[float] = ContextVar("relative_tolerance", default=DEFAULT)
 
