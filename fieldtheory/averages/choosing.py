@@ -21,9 +21,10 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import precise
-from fieldtheory.averages.nodes.base import AverageNode, entry_indices, partitions
+from fieldtheory.averages.nodes.base import AverageNode, entry_indices
 from fieldtheory.averages.nodes.connected import ConnectedCorrelator, two_factors
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.precise import partitions
 from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Means

@@ -12,15 +12,15 @@ by rules of growing order until two of them agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isqrt
 from typing import Any
 
 import mpmath
 import sympy as sp
+from sympy.utilities.iterables import multiset_partitions
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.nodes.base import partitions
 from fieldtheory.averages.precise_rules import (
     PRECISE,
     Integrand,
@@ -308,3 +308,19 @@ def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr
         key = sp.Mul(*in_y)
         by_y[key] = by_y.get(key, sp.S.Zero) + sp.Mul(*in_x)
     return [(only_x * f, only_y * g) for g, f in by_y.items()]
+
+
+def partitions(functions: Sequence[Any]) -> Iterator[tuple[sp.Integer, list[tuple]]]:
+    """The partitions of some functions into blocks, each with its weight in the cumulant.
+
+    Examples
+    --------
+    >>> for weight, blocks in partitions("FG"):
+    ...     print(weight, blocks)
+    1 [('F', 'G')]
+    -1 [('F',), ('G',)]
+    """
+    for blocks in multiset_partitions(list(range(len(functions)))):
+        size = len(blocks)
+        weight = sp.Integer((-1) ** (size - 1)) * sp.factorial(size - 1)
+        yield weight, [tuple(functions[k] for k in block) for block in blocks]

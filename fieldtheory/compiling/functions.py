@@ -68,7 +68,7 @@ def lambdify(
         raise TypeError(f"arguments must be a sequence of symbols, got {excerpt(arguments)}")
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
-    functions: dict[str, Callable] = {}
+    functions: dict[str, Callable[..., Any]] = {}
     one = cache(lambda node: resolve(node, backend, functions).value)
     translated = translate(entries, one)
     missing = _free_symbols(translated) - set(arguments)

@@ -191,16 +191,15 @@ def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule,
     """The rule for a closed form whose terms may cancel, and its arguments."""
     exact, entries = sp.sympify(decision.exact), entries_of(node.covariance)
     # No integral has other symbols, more variables, functions without ends, or δ-functions alone.
-    symbols = exact.free_symbols <= set(entries)
-    if not symbols:
+    alone = len(node.variables) > 2 or not exact.free_symbols <= set(entries)
+    alone |= any(F.has(sp.DiracDelta) or grows(F) for F in node.functions)
+    if not exact.free_symbols <= set(entries):
         entries = sorted(exact.free_symbols, key=sp.default_sort_key)
     if backend == "mpmath":
         return Rule(routes.CLOSED, _CANCELS, evaluated(exact, entries, backend)), entries
-    engine = cache(lambda: choose(node).function)
-    integrals = symbols and len(node.variables) < 3
-    if not integrals or any(F.has(sp.DiracDelta) or grows(F) for F in node.functions):
-        engine = None
-    function = guarded(entries, decision.value, engine and (lambda *K: engine()(*K)), lambda: exact)
+    chosen = cache(lambda: choose(node).function)
+    engine = None if alone else lambda *K: chosen()(*K)
+    function = guarded(entries, decision.value, engine, lambda: exact)
     return Rule(routes.CLOSED, _GUARDED, function), entries
 
 

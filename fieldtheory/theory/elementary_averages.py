@@ -120,7 +120,7 @@ def layer_averages(
     """
     phi = sym.phi if activation is None else activation
     psi = list(map(sp.sympify, features(phi, X, dict(parameters))))
-    layers = lambda h: [f.xreplace({X: h}) for f in psi], lambda l: Coefficients(1, 0, _SKIP)
+    layers = lambda h: (*(f.xreplace({X: h}) for f in psi),), lambda l: Coefficients(1, 0, _SKIP)
     one, two = chain_action(1, 1, *layers), chain_action(1, 2, *layers)
     pair = sym.pairs(2).index((0, 1))
     mixed = len(sym.pairs(2)) + pair

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
-from sympy.utilities.iterables import multiset_partitions
 
 
 class AverageNode(sp.Expr):
@@ -184,22 +183,6 @@ def _renamed(parts: Iterable[sp.Expr], variables: sp.Tuple) -> list[sp.Expr]:
     """The parts with new names for the bound variables."""
     fresh = {v: sp.Dummy(str(v), real=v.is_real) for v in variables}
     return [part.xreplace(fresh) for part in parts]
-
-
-def partitions(functions: Sequence[Any]) -> Iterator[tuple[sp.Integer, list[tuple]]]:
-    """The partitions of some functions into blocks, each with its weight in the cumulant.
-
-    Examples
-    --------
-    >>> for weight, blocks in partitions("FG"):
-    ...     print(weight, blocks)
-    1 [('F', 'G')]
-    -1 [('F',), ('G',)]
-    """
-    for blocks in multiset_partitions(list(range(len(functions)))):
-        size = len(blocks)
-        weight = sp.Integer((-1) ** (size - 1)) * sp.factorial(size - 1)
-        yield weight, [tuple(functions[k] for k in block) for block in blocks]
 
 
 def entry_indices(size: int) -> list[tuple[int, int]]:

@@ -17,8 +17,9 @@ from fieldtheory.averages.integrands.steps import (
     reduced_product,
     second_derivative,
 )
-from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables, partitions
+from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables
 from fieldtheory.averages.nodes.gaussian import GaussianAverage, common_factor, parity, used_in
+from fieldtheory.averages.precise import partitions
 
 
 class ConnectedCorrelator(AverageNode):

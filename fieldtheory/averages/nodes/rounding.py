@@ -150,7 +150,7 @@ def guarded(
         """As arrays; NaN is the error of a value that is NaN."""
         with np.errstate(all="ignore"):
             results = [np.broadcast_to(result, K[0].shape) for result in compiled(*K)]
-        values, bounds = results[:count], results[count:] or [0.0] * count
+        values, bounds = results[:count], results[count:] or [np.zeros(())] * count
         pairs = zip(values, bounds, strict=True)
         return values, [np.where(np.isnan(value), np.nan, bound) for value, bound in pairs]
 
