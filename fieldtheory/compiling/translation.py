@@ -176,8 +176,8 @@ def _decision(node: AverageNode, backend: str) -> Decision:
             form = stable(closed, node.covariance) if len(node.variables) < 3 else closed
             notes = (*notes, *(("stable form in float64",) if form != closed else ()))
             certain = relative(form) <= LIMIT
-        exponential = any(map(grows, node.functions))
-        if not singular or exponential or _is_limit(closed, form, node, backend):
+        limit = not singular or any(map(grows, node.functions))
+        if limit or _is_limit(closed, form, node, backend):
             return Decision(form, notes, closed, certain)
     if not singular:
         return Decision(node)
@@ -218,6 +218,7 @@ def closed_function(
     return guarded(symbols, closed(expression), integrals, lambda: closed(expression, exact=True))
 
 
+@lru_cache(maxsize=256)
 def grows(F: sp.Expr) -> bool:
     """Whether a function grows exponentially, so that panels do not end."""
     if not F.has(sp.exp, sp.sinh, sp.cosh):
