@@ -229,6 +229,9 @@ class Shifted(NamedTuple):
 def shifted(node: sp.Expr) -> Shifted | None:
     """An average ⟨F(h + m)⟩ as one of a variable with the mean m; None if it is no such average.
 
+    δ-functions at kinks leave them: given h_1 = κ the other variable is Gaussian of the mean
+    m = κ K_12/K_11.
+
     Examples
     --------
     >>> y, m = sp.symbols("y m", real=True)

@@ -1,7 +1,7 @@
 """One layer of the saddle point, and forward substitution over layers: what results are built from.
 
 The functions of one layer take numbers, arrays and mpmath numbers. That they are what the action
-says, a test checks for symbols.
+says, a test checks for symbols. Nothing infinite or undefined leaves them unnoticed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,14 @@
 """Differences of nearly equal numbers without cancellation, for closed forms in float64.
 
 Angles of two variables are among them, as differences from right angles.
+
+One convention for all rooms says which variances count as zero, and which signals as parallel. A
+Gaussian average does not see what a function is at a single point: a variable x of the variance
+zero is √ε z with ε → 0, whose sign is that of z where a function jumps at zero,
+
+    ⟨F(x)⟩ = (F(0+) + F(0−))/2,
+
+independent of all others; two that vanish are the same.
 """
 
 from __future__ import annotations

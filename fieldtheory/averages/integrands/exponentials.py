@@ -1,4 +1,7 @@
-"""Exponentials and denominators as symbols, so that SymPy does not take them apart."""
+"""Exponentials as symbols, so that SymPy does not take them apart, and in forms without overflow.
+
+Ratios and logarithms of 1 + exp(u), and of cosh(u), become functions that do not overflow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Gaussian averages as unevaluated SymPy nodes whose derivative is Price's theorem."""
+"""Gaussian averages as unevaluated SymPy nodes whose derivative is Price's theorem.
+
+`simplified` is what an average is worth before any integral is done: constants, parity and
+independence of its variables.
+"""
 
 from __future__ import annotations
 
