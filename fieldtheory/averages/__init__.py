@@ -16,8 +16,7 @@ One algorithm computes any average in float64; `routes` lists them with what eac
     integrands     functions with kinks and jumps, forms that keep their digits
     quadrature     functions on panels, Hermite coefficients, series, nested panels
     choosing       which algorithm evaluates a node in float64
-    routes         their names and counts
-    settings       tolerances and budgets
+    routes         their names and counts, tolerances and budgets
     precise        mpmath
 """
 

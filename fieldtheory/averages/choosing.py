@@ -14,21 +14,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
+import mpmath
 import numpy as np
 import sympy as sp
 
-from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.connected import ConnectedCorrelator
+from fieldtheory.averages import precise
+from fieldtheory.averages.nodes.base import AverageNode, entry_indices
+from fieldtheory.averages.nodes.connected import ConnectedCorrelator, two_factors
+from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.precise import partitions
 from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import Means
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.rules import Rule, entry_indices
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 
 PANELS, PAIRS, NESTED = "panels", "Mehler series or nested panels", "nested panels"
 _REASONS = {
@@ -42,22 +44,23 @@ _REASONS = {
 _h = sp.Dummy("h", real=True)
 
 
+class Rule(NamedTuple):
+    """Evaluation of one average."""
+
+    # Of the rule.
+    name: str
+    # Why it applies.
+    reason: str
+    # The average as a function of the entries of the covariance: the variances, then the
+    # covariances (0, 1), (0, 2), ..., (1, 2), ....
+    function: Callable
+
+
 def choose(node: AverageNode) -> Rule:
     """The rule for an average or cumulant without free symbols in its functions.
 
-    Parameters
-    ----------
-    node : GaussianAverage or ConnectedCorrelator
-        With known functions, free of δ-functions.
-
-    Returns
-    -------
-    Rule
-
-    Raises
-    ------
-    ValueError
-        If a function of several variables is no sum of products of functions of one variable each.
+    Its functions are known and free of δ-functions; ValueError if one of several variables is no
+    sum of products of functions of one variable each.
 
     Examples
     --------
@@ -90,24 +93,6 @@ def choose(node: AverageNode) -> Rule:
         return sum(weight * math.prod(values[F] for F in Fs) for weight, Fs in terms)
 
     return Rule(name, _REASONS[name], cumulant)
-
-
-def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
-    """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes.
-
-    One shared variable counts as two equal ones.
-    """
-    variables = tuple(node.variables)
-    if len(node.functions) != 2 or len(variables) > 2:
-        return None
-    F, G = node.functions
-    if len(variables) == 1:
-        x, y = variables[0], sp.Dummy("y", real=True)
-        return F, G.xreplace({x: y}), x, y
-    x, y = variables
-    if F.has(y) or G.has(x):
-        F, G = G, F
-    return None if F.has(y) or G.has(x) else (F, G, x, y)
 
 
 def _average(F: sp.Expr, variables: tuple) -> Callable:
@@ -230,3 +215,62 @@ def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
         return means.about(K, mean, tolerance()).reshape(arrays[0].shape)[()]
 
     return Rule(PANELS, _REASONS[PANELS], average)
+
+
+class Shifted(NamedTuple):
+    """Σ factor ⟨F(h)⟩ of one variable with a mean."""
+
+    mean: sp.Expr
+    variable: sp.Expr
+    # F without other symbols.
+    terms: tuple[tuple[sp.Expr, sp.Expr], ...]
+
+
+def shifted(node: sp.Expr) -> Shifted | None:
+    """An average ⟨F(h + m)⟩ as one of a variable with the mean m; None if it is no such average.
+
+    δ-functions at kinks leave them: given h_1 = κ the other variable is Gaussian of the mean
+    m = κ K_12/K_11.
+
+    Examples
+    --------
+    >>> y, m = sp.symbols("y m", real=True)
+    >>> found = shifted(GaussianAverage((y + m) * sp.tanh(y + m - 1), y, 2))
+    >>> found.mean, found.terms
+    (m, ((1, y*tanh(y - 1)),))
+    """
+    if not isinstance(node, GaussianAverage) or len(node.variables) != 1:
+        return None
+    F, (h,) = node.integrand, node.variables
+    unknown = F.free_symbols - {h}
+    for mean in sorted(_means(F, h, unknown), key=sp.default_sort_key):
+        centred = F.xreplace({h: h - mean}).replace(lambda e: e.is_Add, sp.expand)
+        terms = []
+        for term in sp.Add.make_args(sp.expand(centred, deep=False)):
+            factor, function = term.as_independent(h, as_Add=False)
+            terms.append((factor, function))
+        if not any(function.has(*unknown) for _, function in terms):
+            return Shifted(mean, h, tuple(terms))
+    return None
+
+
+def _means(F: sp.Expr, h: sp.Expr, unknown: set) -> set[sp.Expr]:
+    """Summands of the variable in sums of it and symbols."""
+    means = set()
+    for total in F.atoms(sp.Add):
+        slope = total.diff(h)
+        if slope != 0 and slope.is_number:
+            _, offset = sp.expand(total - slope * h).as_independent(*unknown, as_Add=True)
+            means.add(sp.expand(offset / slope))
+    return means - {sp.S.Zero}
+
+
+def precise_mean_about(F: sp.Expr, variable: sp.Expr) -> Rule:
+    """`mean_about` with mpmath."""
+
+    def function(K: mpmath.mpf, mean: mpmath.mpf) -> mpmath.mpf:
+        digits = mpmath.mp.dps
+        integrand = F.xreplace({variable: variable + sp.Float(mean, digits + 10)})
+        return precise.average(integrand, (variable,), [[K]], digits)
+
+    return Rule("panels", "one variable with a mean: Gauss-Legendre panels", function)

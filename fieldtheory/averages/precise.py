@@ -12,16 +12,15 @@ by rules of growing order until two of them agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isqrt
 from typing import Any
 
 import mpmath
 import sympy as sp
+from sympy.utilities.iterables import multiset_partitions
 
 from fieldtheory.averages.errors import PrecisionError
-from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.precise_rules import (
     PRECISE,
     Integrand,
@@ -40,26 +39,8 @@ Value = tuple[Any, Any]
 def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) -> Any:
     """⟨F⟩_{N(0,K)} of one or two variables to a given number of digits.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        Integrand, free of other symbols. It may have kinks and jumps on h_i = const.
-    variables : sequence of one or two symbols
-    K : matrix or nested list of numbers, shape (n, n)
-        Covariance, positive semidefinite.
-    digits : int
-        Correct digits, relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y), else to ⟨|F|⟩.
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        For more than two variables or an indefinite K.
-    PrecisionError
-        If successive rules do not agree to ``digits``.
+    F may have kinks and jumps on h_i = const. Digits are relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y),
+    else to ⟨|F|⟩; PrecisionError if successive rules do not agree to them.
 
     Examples
     --------
@@ -85,25 +66,6 @@ def cumulant(
 
     Two functions of weakly correlated variables of their own: Mehler's series without its first
     term. Others: averages of products, with as many guard digits as they cancel.
-
-    Parameters
-    ----------
-    functions : sequence of sympy.Expr
-        Free of other symbols than the variables.
-    variables : sequence of symbols
-    K : matrix or nested list of numbers, shape (n, n)
-    digits : int
-
-    Returns
-    -------
-    mpmath.mpf
-
-    Raises
-    ------
-    ValueError
-        As `average`, for the products of the functions.
-    PrecisionError
-        If the digits are not reached.
 
     Examples
     --------
@@ -315,3 +277,50 @@ def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any
             value *= averages[F]
         terms.append(value)
     return terms
+
+
+def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
+    """F as Σ f(x) g(y), the pairs (f, g); None if it is no such sum.
+
+    Only factors that mix the variables are expanded.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> separated(sp.tanh(x) * (x + y), x, y)
+    [(x*tanh(x), 1), (tanh(x), y)]
+    """
+    factors = sp.Mul.make_args(F)
+    mixed = sp.Mul(*[f for f in factors if f.has(x) and f.has(y)])
+    if any(f.has(x) and f.has(y) for piece in mixed.args for f in sp.Mul.make_args(piece)):
+        # Not otherwise: products of denominators, multiplied out, are none.
+        mixed = sp.expand(mixed)
+    only_y = sp.Mul(*[f for f in factors if f.has(y) and not f.has(x)])
+    only_x = sp.Mul(*[f for f in factors if not f.has(y)])
+    by_y: dict[sp.Expr, sp.Expr] = {}
+    for piece in sp.Add.make_args(mixed):
+        in_y: list[sp.Expr] = []
+        in_x: list[sp.Expr] = []
+        for factor in sp.Mul.make_args(piece):
+            if factor.has(x) and factor.has(y):
+                return None
+            (in_y if factor.has(y) else in_x).append(factor)
+        key = sp.Mul(*in_y)
+        by_y[key] = by_y.get(key, sp.S.Zero) + sp.Mul(*in_x)
+    return [(only_x * f, only_y * g) for g, f in by_y.items()]
+
+
+def partitions(functions: Sequence[Any]) -> Iterator[tuple[sp.Integer, list[tuple]]]:
+    """The partitions of some functions into blocks, each with its weight in the cumulant.
+
+    Examples
+    --------
+    >>> for weight, blocks in partitions("FG"):
+    ...     print(weight, blocks)
+    1 [('F', 'G')]
+    -1 [('F',), ('G',)]
+    """
+    for blocks in multiset_partitions(list(range(len(functions)))):
+        size = len(blocks)
+        weight = sp.Integer((-1) ** (size - 1)) * sp.factorial(size - 1)
+        yield weight, [tuple(functions[k] for k in block) for block in blocks]

@@ -18,48 +18,32 @@ from fieldtheory.averages.integrands.breakpoints import break_points, has_steps,
 
 @dataclass(frozen=True)
 class PreciseSettings:
-    """Numbers that decide how averages, and series of all layers, get their digits.
+    """Numbers that decide how averages, and series of all layers, get their digits."""
 
-    Parameters
-    ----------
-    guard : int
-        Digits beyond those asked for.
-    widest, falls : int
-        Widest panel in standard deviations, over which the density falls by no more than e^falls.
-    levels : int
-        Rules that are tried for an average.
-    strong : float
-        Largest |c| of its series, whose number of terms grows as 1/(1 − |c|).
-    orders : int
-        At most beyond it, for functions whose coefficients fall off by themselves.
-    share : int
-        The first of so many shares has to give that share of the digits.
-    cancelled : int
-        Guard digits of cumulants whose moments cancel.
-    layer_orders : tuple
-        Orders that are tried for the series of all layers.
-    ratio : int
-        Of two of them.
-    every : int
-        After so many the remainder is looked at.
-    slack : int
-        Digits by which rules that have to agree may differ.
-    small : float
-        Variances of F relative to ⟨F⟩² that take more digits.
-    """
-
+    # Digits beyond those asked for.
     guard: int = 8
+    # Widest panel in standard deviations, over which the density falls by no more than e^falls.
     widest: int = 2
     falls: int = 28
+    # Rules that are tried for an average.
     levels: int = 4
+    # Largest |c| of its series, whose number of terms grows as 1/(1 − |c|).
     strong: float = 0.99
+    # At most beyond it, for functions whose coefficients fall off by themselves.
     orders: int = 4096
+    # The first of so many shares has to give that share of the digits.
     share: int = 8
+    # Guard digits of cumulants whose moments cancel.
     cancelled: int = 200
+    # Orders that are tried for the series of all layers.
     layer_orders: tuple[int, ...] = (256, 2048, 16384)
+    # Of two of them.
     ratio: int = 8
+    # After so many the remainder is looked at.
     every: int = 16
+    # Digits by which rules that have to agree may differ.
     slack: int = 4
+    # Variances of F relative to ⟨F⟩² that take more digits.
     small: float = 1e-4
 
 
@@ -133,20 +117,13 @@ def reach_of(digits: int, level: int, start: Any = 0) -> Any:
 
 
 class HermiteCoefficients(NamedTuple):
-    """Hermite coefficients of (F − ⟨F⟩)/√⟨F;F⟩ for several F or variances.
+    """Hermite coefficients of (F − ⟨F⟩)/√⟨F;F⟩ for several F or variances."""
 
-    Parameters
-    ----------
-    moments : list of pairs of mpf, length m
-        ⟨F⟩ and ⟨F;F⟩.
-    bits : int
-    rows : iterator
-        (n, coefficients, what their squares leave of 1), as integers over 2^bits, for n = 1, 2, ...
-        or, if all F are even, n = 2, 4, ...
-    """
-
+    # ⟨F⟩ and ⟨F;F⟩.
     moments: list[tuple[Any, Any]]
     bits: int
+    # (n, coefficients, what their squares leave of 1), as integers over 2^bits, for n = 1, 2, ...
+    # or, if all F are even, n = 2, 4, ...
     rows: Iterator[tuple[int, np.ndarray, np.ndarray]]
 
 
@@ -155,11 +132,8 @@ def hermite_coefficients(
 ) -> HermiteCoefficients:
     """Coefficients of up to ``most`` orders, by rules of a level, to ``mpmath.mp.dps`` digits.
 
-    Parameters
-    ----------
-    parts : sequence of (Integrand, deviation)
-        They share nodes, and the Hermite functions there, unless F has kinks away from zero.
-    most, level : int
+    The parts, integrands with deviations, share nodes, and the Hermite functions there unless F has
+    kinks away from zero.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The algorithms that compute averages, each with what it saves, and how often each was taken.
+"""Which algorithms compute averages, the numbers that decide between them, and the tolerance.
 
-At most six compute ⟨φ(x)φ(y)⟩ of two signals; `explain` of a solution says which of them it took.
+`explain` of a solution says which of them it took, by the counts of `recorded`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,86 @@ def recorded(counts: Counter[str]) -> Iterator[None]:
         yield
     finally:
         _COUNTS.reset(token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Budgets, as numbers of operations, and errors from which on another algorithm is taken.
+
+    Errors are relative, and those that are asked for unless ``rtol`` of `solve` is larger.
+
+    Examples
+    --------
+    >>> SETTINGS.series_orders
+    (16, 40, 128, 512, 2048)
+    """
+
+    # Panels of one function at most: one that needs more varies too fast.
+    function_panels: int = 1 << 16
+    # Panels of a function at most in an average of two variables.
+    nested_panels: int = 1 << 10
+    # Orders of Mehler's series that are tried one after the other before nested panels; the first
+    # for few digits alone.
+    series_orders: tuple[int, ...] = (16, 40, 128, 512, 2048)
+    # Pairs from which on the last of ``series_orders`` is tried: its coefficients take as long as
+    # some hundred nested averages.
+    long_series_pairs: int = 200
+    # Pairs of one variance for which a cell of a table is made.
+    table_pairs: int = 100
+    # Pairs from which on all layers are one interpolated map, and those where networks differ.
+    map_pairs: int = 128
+    map_pairs_of_batch: int = 2000
+    # Nodes of a layer at most, for one neuron's functions that no Fourier series resolves.
+    node_count: int = 1 << 14
+    # Errors of terms of order 1/N and 1/N² of one input.
+    first_order: float = 1e-9
+    second_order: float = 1e-8
+    # The error of averages over three and more variables.
+    three_variables: float = 1e-10
+    # Errors of ⟨g ; g⟩ of several inputs and its derivatives.
+    pair_correlators: float = 1e-9
+    pair_correlators_with_kinks: float = 1e-7
+    pair_derivatives_with_kinks: float = 1e-5
+    # The error of a correlator of three signals from which on it is an integral on panels, and that
+    # of the integral.
+    three_signals_missed: float = 1e-6
+    three_signals: float = 1e-9
+    # How many of them are integrals at most.
+    three_signals_count: int = 600
+    # Orders of the series of two pairs that are tried one after the other.
+    pair_orders: tuple[int, ...] = (24, 32, 40, 50, 60, 75, 90, 110, 130, 155, 180, 240, 320)
+    # Multiplications of the series of two pairs at most, for φ with kinks: (L + 1) p² n^(5/2) for n
+    # orders and p pairs. Beyond that paths of a neuron are sampled.
+    pair_operations: float = 2.4e10
+    # The error of those series from which on paths are sampled.
+    sampled: float = 1e-4
+    # Multiplications of all sampled paths.
+    path_operations: float = 2e11
+
+
+SETTINGS = Settings()
+# The promised relative error.
+DEFAULT = 1e-12
+_RELATIVE: ContextVar[float] = ContextVar("relative_tolerance", default=DEFAULT)
+
+
+def tolerance() -> float:
+    """The relative error that integrals have to reach; two orders may differ by a tenth of it."""
+    return _RELATIVE.get()
+
+
+@contextmanager
+def relative_tolerance(rtol: float | None) -> Iterator[None]:
+    """Evaluate with another tolerance inside a ``with`` block; None leaves it as it is.
+
+    Examples
+    --------
+    >>> with relative_tolerance(1e-6):
+    ...     tolerance()
+    1e-06
+    """
+    token = _RELATIVE.set(tolerance() if rtol is None else rtol)
+    try:
+        yield
+    finally:
+        _RELATIVE.reset(token)

@@ -9,9 +9,8 @@ from typing import Any
 import sympy as sp
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.integrands.simplification import simplified
 from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.nodes.gaussian import GaussianAverage, simplified
 from fieldtheory.compiling.translation import resolve
 from fieldtheory.plotting.tables import table_html, table_text
 from fieldtheory.validation import choice, excerpt

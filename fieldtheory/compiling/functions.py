@@ -7,13 +7,14 @@ The formulas are the symbolic ones, nothing is typed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from fieldtheory.compiling.numeric_functions import mpmath_code, numpy_code
-from fieldtheory.compiling.translation import for_backend, translate
+from fieldtheory.averages.nodes.float_forms import mpmath_code, numpy_code
+from fieldtheory.compiling.translation import resolve, translate
 from fieldtheory.validation import choice, excerpt
 
 BACKENDS = ("numpy", "mpmath")
@@ -67,7 +68,9 @@ def lambdify(
         raise TypeError(f"arguments must be a sequence of symbols, got {excerpt(arguments)}")
     matrix = isinstance(expression, sp.MatrixBase)
     entries = expression.tolist() if matrix else expression
-    translated, functions = translate(entries, for_backend(backend))
+    functions: dict[str, Callable[..., Any]] = {}
+    one = cache(lambda node: resolve(node, backend, functions).value)
+    translated = translate(entries, one)
     missing = _free_symbols(translated) - set(arguments)
     if missing:
         raise ValueError(

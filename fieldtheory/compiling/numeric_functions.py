@@ -11,18 +11,21 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages import precise, shifted
-from fieldtheory.averages.choosing import choose
+from fieldtheory.averages import precise
+from fieldtheory.averages.choosing import (
+    Rule,
+    Shifted,
+    choose,
+    mean_about,
+    precise_mean_about,
+    shifted,
+)
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.breakpoints import break_points
-from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.closed_forms import DENSITY
-from fieldtheory.averages.nodes.float_forms import MPMATH, NUMPY, with_tails
-from fieldtheory.averages.quadrature.compiled import in_float64
-from fieldtheory.averages.rules import Rule, entry_indices
+from fieldtheory.averages.nodes.base import AverageNode, entry_indices
+from fieldtheory.averages.nodes.deltas import DENSITY
+from fieldtheory.averages.nodes.float_forms import mpmath_code, numpy_code
 
-# Where a function that is larger than a polynomial of this degree grows exponentially.
-_FAR, _DEGREE = 1000, 20
 # The least number of float64.
 _LEAST = np.finfo(float).smallest_subnormal
 
@@ -34,10 +37,7 @@ def of_densities(
 
     It is NaN for variances of zero.
 
-    Raises
-    ------
-    QuadratureError
-        From the function, where terms of both signs diverge.
+    QuadratureError where terms of both signs diverge.
     """
     code, density, number = {
         "numpy": (numpy_code, _density, np.float64),
@@ -77,22 +77,6 @@ def _precise_density(point: mpmath.mpf, variance: mpmath.mpf) -> mpmath.mpf:
     return mpmath.mpf(0) if point else mpmath.inf
 
 
-def grows(node: AverageNode) -> bool:
-    """Whether a function of an average grows exponentially, so that panels do not end."""
-    return any(map(_grows, node.functions))
-
-
-def _grows(F: sp.Expr) -> bool:
-    if not F.has(sp.exp, sp.sinh, sp.cosh):
-        return False
-    F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
-    compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
-    points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
-    # Steps times exponentials cancel in so many digits.
-    with mpmath.workdps(4 * _FAR):
-        return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
-
-
 def entries_of(K: sp.ImmutableMatrix) -> list[sp.Expr]:
     """The entries of a covariance in the order in which rules take them."""
     return [K[i, j] for i, j in entry_indices(K.shape[0])]
@@ -103,7 +87,7 @@ def integral(
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average and a call of it as a function of the covariance."""
     unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
-    if unknown and unknown <= node.covariance.free_symbols and (average := shifted.shifted(node)):
+    if unknown and unknown <= node.covariance.free_symbols and (average := shifted(node)):
         return _with_mean(average, node.covariance[0, 0], backend, functions)
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
@@ -135,10 +119,10 @@ def _precise_rule(node: AverageNode) -> Rule:
 
 
 def _with_mean(
-    node: shifted.Shifted, K: sp.Expr, backend: str, functions: dict[str, Callable]
+    node: Shifted, K: sp.Expr, backend: str, functions: dict[str, Callable]
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average of one variable with a mean, and calls of it."""
-    make = shifted.rule if backend == "numpy" else shifted.precise_rule
+    make = mean_about if backend == "numpy" else precise_mean_about
     rules = [make(F, node.variable) for _, F in node.terms]
     calls = [call(rule.function, [K, node.mean], functions) for rule in rules]
     factors = (factor for factor, _ in node.terms)
@@ -150,23 +134,3 @@ def call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.E
     name = f"average_{len(functions)}"
     functions[name] = function
     return sp.Function(name)(*values)
-
-
-def numpy_code(
-    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
-) -> Callable:
-    """The NumPy function of translated entries."""
-    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
-    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
-
-
-def mpmath_code(
-    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
-) -> Callable:
-    """The mpmath function of translated entries."""
-    return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
-
-
-def _sqrt(value: Any) -> Any:
-    # Determinants of singular covariances come out as −0.0…01 by rounding.
-    return np.sqrt(np.maximum(value, 0.0))

@@ -7,38 +7,34 @@ Here it is decided how each average is evaluated; `lambdify` takes the value of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
+import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.choosing import choose, two_factors
-from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, routes
+from fieldtheory.averages.choosing import Rule, choose
 from fieldtheory.averages.integrands.breakpoints import has_steps
-from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.closed_forms import DENSITY
+from fieldtheory.averages.nodes.base import AverageNode, entry_indices
+from fieldtheory.averages.nodes.connected import two_factors
+from fieldtheory.averages.nodes.deltas import DENSITY
 from fieldtheory.averages.nodes.float_forms import (
     evaluated,
     holds_for_parallel,
+    mpmath_code,
+    numpy_code,
     stable,
     with_determinants,
 )
 from fieldtheory.averages.nodes.gaussian import without_deltas
-from fieldtheory.averages.nodes.rounding import LIMIT, ClosedForm, Guarded, relative
-from fieldtheory.averages.rules import CLOSED_FORM, Rule, entry_indices
-from fieldtheory.compiling.numeric_functions import (
-    call,
-    entries_of,
-    grows,
-    integral,
-    mpmath_code,
-    numpy_code,
-    of_densities,
-)
+from fieldtheory.averages.nodes.rounding import LIMIT, guarded, relative
+from fieldtheory.compiling.numeric_functions import call, entries_of, integral, of_densities
 
+# Where a function that is larger than a polynomial of this degree grows exponentially.
+_FAR, _DEGREE = 1000, 20
 # Functions whose averages over three and more variables have no closed form.
 _NOT_ELEMENTARY = (sp.erf, sp.erfc, sp.tanh, sp.atan, sp.log, sp.DiracDelta)
 _SINGULAR = ("δ-functions integrated",)
@@ -47,48 +43,33 @@ _GUARDED = "elementary integrals of every term; integrals where their rounding e
 
 
 class Decision(NamedTuple):
-    """Form of an average before anything is integrated.
+    """Form of an average before anything is integrated."""
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form, or averages that are left to integrate.
-    notes : tuple of str
-        What was done to the average.
-    exact : sympy.Expr, optional
-        The closed form as it was found, which more digits take.
-    certain : bool
-        Whether its terms cancel nowhere.
-    """
-
+    # A closed form, or averages that are left to integrate.
     value: sp.Expr
+    # What was done to the average.
     notes: tuple[str, ...] = ()
+    # The closed form as it was found, which more digits take.
     exact: sp.Expr | None = None
+    # Whether its terms cancel nowhere.
     certain: bool = True
 
 
 class Resolution(NamedTuple):
-    """One average in numbers.
+    """One average in numbers."""
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form, or an expression in calls of the numeric functions that were entered.
-    integrals : tuple of (node, Rule)
-        The averages left to rules; empty for a closed form.
-    simplifications : tuple of str
-        What was done to the average before.
-    """
-
+    # A closed form, or an expression in calls of the numeric functions that were entered.
     value: sp.Expr
+    # The averages left to rules; empty for a closed form.
     integrals: tuple[tuple[AverageNode, Rule], ...]
+    # What was done to the average before.
     simplifications: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """The rule that evaluates the average."""
         names = dict.fromkeys(rule.name for _, rule in self.integrals)
-        return " and ".join(names) if names else CLOSED_FORM
+        return " and ".join(names) if names else routes.CLOSED
 
     @property
     def reason(self) -> str:
@@ -97,56 +78,21 @@ class Resolution(NamedTuple):
         return "; ".join(reasons) if reasons else "elementary integrals of every term"
 
 
-def translate(
-    entries: Any, resolved: Callable[[AverageNode, dict[str, Callable]], sp.Expr]
-) -> tuple[Any, dict[str, Callable]]:
-    """Entries with every average replaced, and the numeric functions that stand for some.
-
-    Parameters
-    ----------
-    entries : sympy.Expr or (nested) list of them
-    resolved : callable
-        (node, functions) -> expression; it enters numeric functions under new names.
-
-    Returns
-    -------
-    entries : the same nesting
-    functions : dict
-        Numeric functions by name.
-    """
-    functions: dict[str, Callable] = {}
-    replaced: dict[sp.Expr, sp.Expr] = {}
-
-    def one(node: AverageNode) -> sp.Expr:
-        if node not in replaced:
-            replaced[node] = resolved(node, functions)
-        return replaced[node]
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [walk(v) for v in value]
-        # Innermost first: an average may stand in the covariance of another one.
-        return sp.sympify(value).replace(lambda e: isinstance(e, AverageNode), one)
-
-    return walk(entries), functions
-
-
-def for_backend(backend: str) -> Callable[[AverageNode, dict[str, Callable]], sp.Expr]:
-    """Argument of `translate` for "numpy" or "mpmath"."""
-    return lambda node, functions: resolve(node, backend, functions).value
+def translate(entries: Any, resolved: Callable[[AverageNode], sp.Expr]) -> Any:
+    """Entries, alone or in (nested) lists, with every average replaced by what it resolves to."""
+    if isinstance(entries, list | tuple):
+        return [translate(entry, resolved) for entry in entries]
+    # Innermost first: an average may stand in the covariance of another one.
+    return sp.sympify(entries).replace(lambda e: isinstance(e, AverageNode), resolved)
 
 
 def closed(expression: Any, exact: bool = False) -> Any:
     """Expressions, in lists or alone, with their averages in closed form where there is one.
 
-    Parameters
-    ----------
-    expression : sympy.Expr or (nested) list of them
-    exact : bool
-        Whether forms are those of mpmath, else of float64.
+    Forms are those of float64, or as they were found if ``exact``.
     """
 
-    def form(node: AverageNode, _: dict[str, Callable]) -> sp.Expr:
+    def form(node: AverageNode) -> sp.Expr:
         named, symbols = _in_symbols(node)
         if not isinstance(named, AverageNode):
             return closed(named, exact).xreplace(symbols)
@@ -155,7 +101,7 @@ def closed(expression: Any, exact: bool = False) -> Any:
             return node
         return (decision.exact if exact else decision.value).xreplace(symbols)
 
-    return translate(expression, form)[0]
+    return translate(expression, form)
 
 
 @lru_cache(maxsize=64)
@@ -174,21 +120,8 @@ def is_closed(expression: sp.Expr) -> bool:
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
     """Decide how an average is evaluated.
 
-    Parameters
-    ----------
-    node : GaussianAverage or ConnectedCorrelator
-    backend : {"numpy", "mpmath"}
-    functions : dict
-        Gets the numeric functions that the value calls.
-
-    Returns
-    -------
-    Resolution
-
-    Raises
-    ------
-    ValueError
-        If a function of the node is unknown, holds other symbols, or cannot be integrated.
+    Numeric functions that the value calls are entered in ``functions``. ValueError if a function of
+    the node is unknown, holds other symbols, or cannot be integrated.
 
     Examples
     --------
@@ -235,9 +168,17 @@ def _decision(node: AverageNode, backend: str) -> Decision:
         # Steps at a distance come as exp(2K) (1 − erf √(2K)), in which any number of digits cancel.
         closed = node
     if not closed.has(AverageNode):
-        decision = _of_closed_form(closed, node, backend, _SINGULAR if singular else ())
-        if not singular or grows(node) or _is_limit(closed, decision.value, node, backend):
-            return decision
+        form, notes = closed, _SINGULAR if singular else ()
+        if backend == "mpmath":
+            polynomial = closed.is_polynomial(*entries_of(node.covariance))
+            certain = polynomial or not isinstance(node, ConnectedCorrelator)
+        else:
+            form = stable(closed, node.covariance) if len(node.variables) < 3 else closed
+            notes = (*notes, *(("stable form in float64",) if form != closed else ()))
+            certain = relative(form) <= LIMIT
+        limit = not singular or any(map(grows, node.functions))
+        if limit or _is_limit(closed, form, node, backend):
+            return Decision(form, notes, closed, certain)
     if not singular:
         return Decision(node)
     parts = node.rewrite(GaussianAverage).replace(
@@ -246,81 +187,48 @@ def _decision(node: AverageNode, backend: str) -> Decision:
     return Decision(parts, () if parts.has(sp.DiracDelta) else _SINGULAR)
 
 
-def _of_closed_form(
-    closed: sp.Expr, node: AverageNode, backend: str, notes: tuple[str, ...]
-) -> Decision:
-    if backend == "mpmath":
-        is_difference = isinstance(node, ConnectedCorrelator)
-        is_difference &= not closed.is_polynomial(*entries_of(node.covariance))
-        return Decision(closed, notes, closed, not is_difference)
-    form = stable(closed, node.covariance) if len(node.variables) < 3 else closed
-    notes = (*notes, *(("stable form in float64",) if form != closed else ()))
-    return Decision(form, notes, closed, relative(form) <= LIMIT)
-
-
 def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule, Sequence[sp.Expr]]:
     """The rule for a closed form whose terms may cancel, and its arguments."""
     exact, entries = sp.sympify(decision.exact), entries_of(node.covariance)
     # No integral has other symbols, more variables, functions without ends, or δ-functions alone.
-    digits = not exact.free_symbols <= set(entries) or len(node.variables) > 2 or grows(node)
+    alone = len(node.variables) > 2 or not exact.free_symbols <= set(entries)
+    alone |= any(F.has(sp.DiracDelta) or grows(F) for F in node.functions)
     if not exact.free_symbols <= set(entries):
         entries = sorted(exact.free_symbols, key=sp.default_sort_key)
     if backend == "mpmath":
-        return Rule(CLOSED_FORM, _CANCELS, evaluated(exact, entries, backend)), entries
-
-    @cache
-    def integral() -> Callable:
-        return choose(node).function
-
-    alone = digits or any(F.has(sp.DiracDelta) for F in node.functions)
-    engine = None if alone else lambda *K: [integral()(*K)]
-    guarded = _guarded_forms(entries, [decision.value], _or_digits(engine, entries, [exact]))
-    return Rule(CLOSED_FORM, _GUARDED, ClosedForm(guarded)), entries
-
-
-def _guarded_forms(
-    symbols: Sequence[sp.Expr], forms: Sequence[sp.Expr], otherwise: Callable
-) -> Guarded:
-    compiled = lambda *of: numpy_code(of[0], of[1], {})  # noqa: E731
-    return Guarded(tuple(forms), tuple(symbols), compiled, otherwise)
+        return Rule(routes.CLOSED, _CANCELS, evaluated(exact, entries, backend)), entries
+    chosen = cache(lambda: choose(node).function)
+    engine = None if alone else lambda *K: chosen()(*K)
+    function = guarded(entries, decision.value, engine, lambda: exact)
+    return Rule(routes.CLOSED, _GUARDED, function), entries
 
 
 def closed_function(
-    symbols: Sequence[sp.Expr], expressions: Sequence[sp.Expr], engine: Callable
-) -> Callable[..., list[Any]]:
-    """Closed forms as a function of NumPy, and another one where their terms cancel.
+    symbols: Sequence[sp.Expr], expression: Any, engine: Callable[..., Any]
+) -> Callable[..., Any]:
+    """An expression in averages that have closed forms, or a list, as a function of NumPy.
 
-    Parameters
-    ----------
-    symbols : sequence of symbols
-    expressions : sequence of sympy.Expr
-        With averages that have closed forms.
-    engine : callable
-        Of arrays (m,) of the symbols: a list of the same values. More digits take its place if
-        functions grow exponentially, or where no panels resolve its integrals.
+    ``engine`` computes the same from arrays (m,) of the symbols where terms cancel; more digits
+    take its place if functions grow exponentially, or where no panels resolve its integrals.
     """
-    nodes = set().union(*(e.atoms(AverageNode) for e in expressions))
-    integrals = None if any(map(grows, nodes)) else engine
-    other = _or_digits(integrals, symbols, closed(list(expressions), exact=True))
-    return _guarded_forms(symbols, closed(list(expressions)), other)
+    functions = {
+        F for e in sp.flatten([expression]) for n in e.atoms(AverageNode) for F in n.functions
+    }
+    integrals = None if any(map(grows, functions)) else engine
+    return guarded(symbols, closed(expression), integrals, lambda: closed(expression, exact=True))
 
 
-def _or_digits(
-    engine: Callable | None, symbols: Sequence[sp.Expr], exact: Sequence[sp.Expr]
-) -> Callable[..., list[Any]]:
-    """Integrals; more digits of closed forms where there are none or no panels resolve them."""
-
-    @cache
-    def precise() -> list[Callable]:
-        return [evaluated(e, symbols, "numpy") for e in exact]
-
-    def values(*K: Any) -> list[Any]:
-        if engine is not None:
-            with suppress(QuadratureError):
-                return list(engine(*K))
-        return [function(*K) for function in precise()]
-
-    return values
+@lru_cache(maxsize=256)
+def grows(F: sp.Expr) -> bool:
+    """Whether a function grows exponentially, so that panels do not end."""
+    if not F.has(sp.exp, sp.sinh, sp.cosh):
+        return False
+    F = F.replace(sp.DiracDelta, lambda *_: sp.S.One)
+    compiled = sp.lambdify(sorted(F.free_symbols, key=str), F, modules="mpmath")
+    points = product((-_FAR, _FAR), repeat=len(F.free_symbols))
+    # Steps times exponentials cancel in so many digits.
+    with mpmath.workdps(4 * _FAR):
+        return any(abs(compiled(*map(mpmath.mpf, point))) > _FAR**_DEGREE for point in points)
 
 
 def _is_limit(value: sp.Expr, form: sp.Expr, node: AverageNode, backend: str) -> bool:

@@ -16,13 +16,12 @@ from fieldtheory import validation
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics import one_input
 from fieldtheory.numerics.infinite_width import gains
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
-from fieldtheory.numerics.one_input import fluctuations
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import add_skip, require_finite
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layers
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.solution import solve
@@ -120,7 +119,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     layers, K = _saddle_point(network, K0)
     averages = network_functions(network)
     signals = K[:-1]
-    covariance = fluctuations.signal_covariance(network, signals)
+    covariance = one_input.signal_covariance(network, signals)
     slope = averages.susceptibility(signals)
     S22 = np.zeros((network.depth + 2,) * 2)
     S22[1:, 1:] = 2 * np.outer(slope, slope) * covariance**2
@@ -128,7 +127,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     S22[own, own] = averages.connected(signals, signals, signals)
     S22 *= np.outer(layers.weights, layers.weights)
     gain = gains.variance_gains(network, K)
-    return fluctuations.kernel_covariance(layers, gain, S22, network.width)
+    return one_input.kernel_covariance(layers, gain, S22, network.width)
 
 
 @named_arguments
@@ -158,9 +157,7 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
     >>> bool(np.allclose(*both, rtol=1e-13))
     True
     """
-    return fluctuations.accumulated_variance(
-        _saddle_point(network, K0)[0], closure_G11(network, K0)
-    )
+    return one_input.accumulated_variance(_saddle_point(network, K0)[0], closure_G11(network, K0))
 
 
 def _checked(network: Any) -> LayeredNetwork:

@@ -18,10 +18,9 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.finite import ratio, require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import add_skip, ratio, require_finite
 from fieldtheory.numerics.solution import solve
 from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 

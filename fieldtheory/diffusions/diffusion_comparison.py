@@ -21,7 +21,7 @@ from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 
 
 @compare.register(DiffusionSolution)

@@ -12,7 +12,7 @@ from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, KEPT, DiffusionResult, lines
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.plotting.depth_profiles import draw_profiles
 

@@ -20,12 +20,16 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import (
+    narrow_alone,
+    not_vanishing,
+    one_minus_correlation,
+)
 from fieldtheory.averages.quadrature.mehler import LAST, left_out
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import integrated_each
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS as AVERAGES
-from fieldtheory.averages.vanishing import narrow_alone, not_vanishing, one_minus_correlation
+from fieldtheory.averages.routes import SETTINGS as AVERAGES
 from fieldtheory.diffusions.diffusion_settings import SETTINGS
 
 

@@ -35,7 +35,7 @@ from fieldtheory.diffusions.diffusion_settings import SETTINGS
 from fieldtheory.diffusions.feature_averages import Starts
 from fieldtheory.diffusions.wide_limit import Signals, WideNetwork
 from fieldtheory.networks.activations import Activation, h
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from fieldtheory.montecarlo.sampling.forward import affine, psd_root
 from fieldtheory.networks.activations import h
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 # Most numbers in one array: what is drawn of a few networks stays in the cache.

@@ -25,9 +25,8 @@ from fieldtheory.montecarlo.simulation import RUNS, samples_of, simulate
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.gram import GramEntry, GramNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import require_norms
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 from fieldtheory.numerics.symmetric_matrices import packed
 
 

@@ -11,8 +11,7 @@ from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.finite import ratio
-from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.recursion import accumulate, ratio
 from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 

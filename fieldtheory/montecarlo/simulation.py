@@ -25,7 +25,7 @@ from fieldtheory.montecarlo.sampling.samplers import SAMPLERS, Draws, Inputs
 from fieldtheory.networks.dispatch import by_network_type
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
+from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning

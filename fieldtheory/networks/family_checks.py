@@ -23,6 +23,7 @@ _ALLOWED = {
     "readout": "return Coefficients(a_{L+1}, c_{L+1}, 0), with arithmetic that SymPy symbols allow",
     "branch": "return residuals of the shape of the features (ψ_1, ψ_2, …)",
 }
+_EXPRESSION = (sp.Expr, numbers.Real)
 # Networks, inputs and neurons of the features that a branch is tried with.
 _SHAPE = (1, 2, 3)
 # Covariances that agree differ by rounding alone.
@@ -78,7 +79,7 @@ def names_in_features(network: Any) -> tuple[str, ...]:
     family: Any = type(network)
     names = tuple(network.parameters)
     symbols = sp.Tuple(*_check_symbolic(family, names)).free_symbols
-    used = tuple(name for name in names if _symbol(name) in symbols)
+    used = tuple(name for name in names if sp.Symbol(name, positive=True) in symbols)
     for name in used:
         if name in network.layer_parameters:
             raise ValueError(f"features must be the same for all layers, got {name} in them")
@@ -142,25 +143,20 @@ def _refused(family: Any, method: str, value: Any) -> TypeError:
 @lru_cache
 def _check_symbolic(family: Any, names: tuple[str, ...]) -> tuple[sp.Expr, ...]:
     """Features, layer and readout with symbols; the features are returned."""
-    symbols = {name: _symbol(name) for name in names}
+    symbols = {name: sp.Symbol(name, positive=True) for name in names}
     features = _called(family, "features", sp.Function("phi"), sp.Symbol("h", real=True), symbols)
     if isinstance(features, sp.Expr):
         raise TypeError(f"{_refused(family, 'features', features)}; write ({features},)")
-    if not isinstance(features, tuple | list) or not all(map(_is_expression, features)):
+    if not isinstance(features, tuple | list) or not all(
+        isinstance(value, _EXPRESSION) for value in features
+    ):
         raise _refused(family, "features", features)
     for method in ("layer", "readout"):
         coefficients = _called(family, method, symbols)
-        if not hasattr(coefficients, "_fields") or not all(map(_is_expression, coefficients)):
+        known = hasattr(coefficients, "_fields")
+        if not known or not all(isinstance(value, _EXPRESSION) for value in coefficients):
             raise _refused(family, method, coefficients)
     return tuple(features)
-
-
-def _symbol(name: str) -> sp.Symbol:
-    return sp.Symbol(name, positive=True)
-
-
-def _is_expression(value: Any) -> bool:
-    return isinstance(value, sp.Expr | numbers.Real)
 
 
 def _covariance(family: Any, psi: tuple[np.ndarray, ...], layer: Mapping[str, Any]) -> np.ndarray:

@@ -131,17 +131,16 @@ class ResidualNetwork(LayeredNetwork):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters as numbers, ρ_l and γ_l as arrays (..., L)."""
-        readin, readout = self.readin_variances, self.readout_variances
-        return {
+        numbers: dict[str, Any] = {
             "branch_scale": self.branch_scales,
             "skip_scale": self.skip_scales,
             "weight_variance": self.weight_variance,
             "bias_variance": self.bias_variance,
-            "readin_weight_variance": readin[0],
-            "readin_bias_variance": readin[1],
-            "readout_weight_variance": readout[0],
-            "readout_bias_variance": readout[1],
         }
+        for name in _OPTIONAL:
+            own, of_layers = getattr(self, name), name.partition("_")[2]
+            numbers[name] = numbers[of_layers] if own is None else own
+        return numbers
 
     @staticmethod
     def features(
@@ -172,18 +171,14 @@ class ResidualNetwork(LayeredNetwork):
     @property
     def readin_variances(self) -> tuple[float, float]:
         """(σ²_w,in, σ²_b,in), those of the residual layers where not given."""
-        return self._variances(self.readin_weight_variance, self.readin_bias_variance)
+        parameters = self.parameters
+        return parameters["readin_weight_variance"], parameters["readin_bias_variance"]
 
     @property
     def readout_variances(self) -> tuple[float, float]:
         """(σ²_w,out, σ²_b,out), those of the residual layers where not given."""
-        return self._variances(self.readout_weight_variance, self.readout_bias_variance)
-
-    def _variances(self, weight: float | None, bias: float | None) -> tuple[float, float]:
-        return (
-            self.weight_variance if weight is None else weight,
-            self.bias_variance if bias is None else bias,
-        )
+        parameters = self.parameters
+        return parameters["readout_weight_variance"], parameters["readout_bias_variance"]
 
     @cached_property
     def branch_scales(self) -> np.ndarray:
@@ -226,7 +221,7 @@ class FeedForwardNetwork(ResidualNetwork):
         {
             "optimal_scaling, spread_scaling": "ρ = 1 and γ = 0 by definition",
             "depth_limit, critical_block": (
-                "every layer replaces the kernel by its own: deep networks are at its fixed points, "
+                "every layer replaces the kernel: deep networks are at its fixed points, "
                 "see critical_network"
             ),
         }

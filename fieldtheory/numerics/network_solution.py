@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.family import DeepNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.logarithms import Logarithms, decorrelation, log
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.markov_theory import MarkovTheory
 from fieldtheory.numerics.neuron_paths import NeuronPaths
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents

@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.one_input.one_theory import OneTheory
+from fieldtheory.numerics.one_input import OneTheory
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 from fieldtheory.numerics.validity import LARGE, warn_if_spread

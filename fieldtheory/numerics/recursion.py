@@ -1,11 +1,12 @@
 """One layer of the saddle point, and forward substitution over layers: what results are built from.
 
 The functions of one layer take numbers, arrays and mpmath numbers. That they are what the action
-says, a test checks for symbols.
+says, a test checks for symbols. Nothing infinite or undefined leaves them unnoticed.
 """
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,6 @@ import numpy as np
 
 def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
     """C^(l) = a_l ⟨g⟩ + c_l (F25 eqs. (29), (108)).
-
-    Parameters
-    ----------
-    weight, bias : number or array
-        a_l and c_l.
-    average : number or array
-        ⟨φ²⟩ over the signals of layer l − 1, or ⟨φφ⟩ for a covariance.
 
     Examples
     --------
@@ -31,13 +25,6 @@ def residual_kernel(weight: Any, bias: Any, average: Any) -> Any:
 
 def add_skip(skip: Any, before: Any, residual: Any) -> Any:
     """K^(l) = γ_l² K^(l-1) + C^(l) (F25 eq. (30)), and likewise responses and fluctuations.
-
-    Parameters
-    ----------
-    skip : number or array
-        γ_l².
-    before, residual : number or array
-        K^(l-1) and C^(l).
 
     Examples
     --------
@@ -66,3 +53,31 @@ def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndar
         response[l] += gains[l] * kernel
         kernel = add_skip(skips[l], kernel, response[l])
     return response
+
+
+def require_finite(name: str, values: np.ndarray, layer: int, logarithm: str = "") -> None:
+    """Raise OverflowError if the values of a layer are not finite.
+
+    ``logarithm`` is the field that has their logarithms, if there is one.
+    """
+    # The sum of finite values may be infinite.
+    if not isfinite(values if np.ndim(values) == 0 else values.sum()) and not (
+        np.isfinite(values).all()
+    ):
+        instead = f", or ask for {logarithm}" if logarithm else ""
+        raise OverflowError(
+            f"{name} exceeds the range of float64 in layer {layer}; reduce depth, branch_scale, "
+            f"skip_scale or weight_variance{instead}"
+        )
+
+
+def require_finite_layers(name: str, layers: np.ndarray) -> None:
+    """`require_finite` of every layer, the first axis."""
+    if not np.isfinite(layers).all():
+        for l, values in enumerate(layers):
+            require_finite(name, values, l)
+
+
+def ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x/y where y is positive, else zero."""
+    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages import routes
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.fields import Field, coordinates
 from fieldtheory.numerics.stored import Stored

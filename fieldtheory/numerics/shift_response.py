@@ -16,7 +16,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.one_input.one_theory import OneTheory
+from fieldtheory.numerics.one_input import OneTheory
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory, error_of
 from fieldtheory.numerics.symmetric_matrices import assembled
 

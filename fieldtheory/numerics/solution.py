@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
 from fieldtheory.networks.family import (
     CONVENTIONS,

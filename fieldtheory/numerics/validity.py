@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 
 # Terms of order 1/N relative to kernels, and terms of order 1/N² to those of order 1/N, from which
 # on the expansion is doubtful.

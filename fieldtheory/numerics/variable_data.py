@@ -26,7 +26,7 @@ from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import input_kernel, input_rows
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import sympy as sp
@@ -39,7 +40,7 @@ class Arithmetic:
         ``pi``, ``erf``, ``atan2``.
     resolved : callable
         ``resolved(node, functions)`` gives an average as an expression in closed form, or in calls
-        of numeric functions that it enters in ``functions``, see `compiling.translation.translate`.
+        of numeric functions that it enters in ``functions``.
     correlators : callable
         ``correlators(averages, covariances, used)`` gives the `Correlators` of signals with the
         covariances (L + 1, L + 1), for the layers that are ``used``; the others do not enter.
@@ -52,7 +53,8 @@ class Arithmetic:
 
     def compiled(self, arguments: Sequence[sp.Symbol], expression: Any) -> Callable[..., Any]:
         """A symbolic result, or a list of them, as a function of numbers of this arithmetic."""
-        translated, calls = translate(expression, self.resolved)
+        calls: dict[str, Callable[..., Any]] = {}
+        translated = translate(expression, cache(lambda node: self.resolved(node, calls)))
         printer = MpmathPrinter(
             {
                 "fully_qualified_modules": False,

@@ -21,8 +21,8 @@ import sympy as sp
 
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces_of
-from fieldtheory.averages.integrands.simplification import separated
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.precise import separated
 from fieldtheory.precision.balls import acb, arb, compiled, ctx, exact, has_known_cuts, power_tail
 from fieldtheory.precision.balls import power as power_of
 from fieldtheory.precision.hermite import coefficients

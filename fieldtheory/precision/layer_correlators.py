@@ -24,13 +24,13 @@ from typing import Any
 import mpmath
 import sympy as sp
 
+from fieldtheory.averages import routes
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.precise_rules import PRECISE, legendre, number
-from fieldtheory.averages.rules import CLOSED_FORM
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import for_backend, resolve
+from fieldtheory.compiling.translation import resolve
 from fieldtheory.precision.arithmetic import Arithmetic
 from fieldtheory.precision.hermite_series import Sums, sums_of_layers
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, LayerAverages
@@ -125,7 +125,7 @@ class LayerCorrelators:
     def _is_closed(self) -> bool:
         """Whether nothing is left to integrate."""
         nodes = self.averages.connected.atoms(AverageNode)
-        return all(resolve(node, "mpmath", {}).name == CLOSED_FORM for node in nodes)
+        return all(resolve(node, "mpmath", {}).name == routes.CLOSED for node in nodes)
 
 
 def _integral(mixed: sp.Expr, pairs: list[tuple[Any, ...]]) -> Any:
@@ -165,6 +165,6 @@ def _root(value: Any) -> Any:
 MPMATH = Arithmetic(
     number=number,
     functions={**vars(mpmath), "sqrt": _root},
-    resolved=for_backend("mpmath"),
+    resolved=lambda node, functions: resolve(node, "mpmath", functions).value,
     correlators=LayerCorrelators,
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
+from fieldtheory.averages.quadrature.panels import nodes, transform
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.family import DeepNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.solution import solve

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory import validation
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
+from fieldtheory.averages.quadrature.panels import nodes, transform
 from fieldtheory.scaling.responses import SEARCHED
 
 

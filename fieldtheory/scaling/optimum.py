@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, checked_network

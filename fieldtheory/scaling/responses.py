@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions

@@ -23,7 +23,6 @@ from fieldtheory.networks.family_checks import names_in_features
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
-from fieldtheory.theory.evaluation import with_activation
 
 X, Y = sp.symbols("x y", real=True)
 K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
@@ -91,17 +90,10 @@ def layer_averages(
     >>> layer_averages().moment, layer_averages().moment.diff(K_XX)
     (<phi(x)**2>_(K_xx), <phi(x)*Derivative(phi(x), (x, 2)) + Derivative(phi(x), x)**2>_(K_xx))
     """
-    psi = list(map(sp.sympify, features(sym.phi, X, dict(parameters))))
-
-    def window(inputs: int) -> Action:
-        return chain_action(
-            1,
-            inputs,
-            lambda h: tuple(f.xreplace({X: h}) for f in psi),
-            lambda l: Coefficients(1, 0, _SKIP),
-        )
-
-    one, two = window(1), window(2)
+    phi = sym.phi if activation is None else activation
+    psi = list(map(sp.sympify, features(phi, X, dict(parameters))))
+    layers = lambda h: (*(f.xreplace({X: h}) for f in psi),), lambda l: Coefficients(1, 0, _SKIP)
+    one, two = chain_action(1, 1, *layers), chain_action(1, 2, *layers)
     pair = sym.pairs(2).index((0, 1))
     mixed = len(sym.pairs(2)) + pair
     signals = [sym.signal(0), sym.signal(1)]
@@ -117,10 +109,7 @@ def layer_averages(
     moment, covariance = renamed(_average(one, 1)), renamed(_average(two, mixed))
     connected = renamed(one.derivative((1, 2)) / sym.WIDTH)
     observable = sp.Add(*[f * f.xreplace({X: Y}) for f in psi])
-    if activation is not None:
-        observable = observable.replace(sym.phi, activation)
-    averages = (with_activation(e, activation) for e in (moment, covariance, connected))
-    return LayerAverages(observable, *averages)
+    return LayerAverages(observable, moment, covariance, connected)
 
 
 def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:

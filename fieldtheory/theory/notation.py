@@ -79,13 +79,11 @@ def over_signals(
     covariance: Callable[[list[sp.Symbol]], list[list[sp.Expr]]],
 ) -> sp.Expr:
     """An expression in other signals, and for its averages the covariance of the old ones."""
-
-    def one(node: AverageNode) -> sp.Expr:
+    nodes = {}
+    for node in expr.atoms(AverageNode):
         variables, old = [signals[v] for v in node.variables], list(node.variables)
         functions = [F.xreplace(signals) for F in node.functions]
-        return type(node)(*functions, variables, covariance(old))
-
-    nodes = {node: one(node) for node in expr.atoms(AverageNode)}
+        nodes[node] = type(node)(*functions, variables, covariance(old))
     return expr.xreplace(nodes | dict(signals))
 
 

@@ -12,7 +12,7 @@ import sympy as sp
 import torch
 
 from fieldtheory import validation
-from fieldtheory.averages.integrands.logistic import without_overflow
+from fieldtheory.averages.integrands.exponentials import without_overflow
 from fieldtheory.families import named, registered
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import NetworkFamily

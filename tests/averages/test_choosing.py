@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.choosing import NESTED, PAIRS, PANELS, choose, mean_about
-from fieldtheory.averages.rules import entry_indices
+from fieldtheory.averages.nodes.base import entry_indices
 from tests.oracles import quadrature as oracle
 
 x, y, z, w = sp.symbols("x y z w", real=True)

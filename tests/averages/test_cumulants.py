@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.integrands.partitions import partitions
+from fieldtheory.averages.precise import partitions
 
 x, y, z, w = VARIABLES = sp.symbols("x y z w", real=True)
 p, q = sp.symbols("p q", real=True)

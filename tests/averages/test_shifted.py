@@ -9,8 +9,7 @@ import sympy as sp
 from scipy.integrate import quad
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.averages.choosing import mean_about
-from fieldtheory.averages.shifted import shifted
+from fieldtheory.averages.choosing import mean_about, shifted
 from fieldtheory.compiling.functions import lambdify
 from tests.tables import slow
 

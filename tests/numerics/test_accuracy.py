@@ -281,7 +281,7 @@ def test_propagators_at_depth_1000(rho):
             reference = erf_connected(K_mp[l], K_mp[k], K_mp[k])
             close(connected(K[l], K[k], K[k]), reference, rtol=1e-11)
     from fieldtheory.networks.coefficients import layer_coefficients
-    from fieldtheory.numerics.one_input.fluctuations import source_covariance
+    from fieldtheory.numerics.one_input import source_covariance
 
     S22 = source_covariance(net, layer_coefficients(net), K)
     for k, l in np.sort(rng.integers(0, 1001, (50, 2)), axis=1):

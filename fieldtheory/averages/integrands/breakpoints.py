@@ -37,23 +37,15 @@ _APART = tuple(sp.Rational(n, 64) for n in (19, -23, 71, -83, 5, -7))
 
 @dataclass(frozen=True)
 class Pieces:
-    """A function as smooth expressions between its breakpoints.
-
-    Parameters
-    ----------
-    variable : sympy.Symbol
-    points : tuple of sympy.Expr
-        The n breakpoints, sorted: exact numbers, or fractions of 40 digits where there is no
-        closed form.
-    branches : tuple of sympy.Expr
-        The n + 1 smooth expressions.
-    switching : tuple of sympy.Expr
-        Where parts of the expression switch.
-    """
+    """A function as smooth expressions between its breakpoints."""
 
     variable: sp.Symbol
+    # The n breakpoints, sorted: exact numbers, or fractions of 40 digits where there is no closed
+    # form.
     points: tuple[sp.Expr, ...] = ()
+    # The n + 1 smooth expressions.
     branches: tuple[sp.Expr, ...] = ()
+    # Where parts of the expression switch.
     switching: tuple[sp.Expr, ...] = ()
 
     @property
@@ -97,16 +89,7 @@ class Pieces:
 def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     """The smooth pieces of an expression in one of its variables.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        What switches with ``variable`` depends on no other symbol.
-    variable : sympy.Symbol
-
-    Raises
-    ------
-    ValueError
-        If the breakpoints cannot be located, or there are more than 64.
+    ValueError if the breakpoints cannot be located, or there are more than 64.
 
     Examples
     --------

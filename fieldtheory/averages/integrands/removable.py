@@ -20,32 +20,21 @@ from fieldtheory.averages.integrands.breakpoints import has_steps
 
 @dataclass(frozen=True)
 class CircleSettings:
-    """Numbers that decide where a Taylor series is used.
+    """Numbers that decide where a Taylor series is used."""
 
-    Parameters
-    ----------
-    points : int
-        On the circle.
-    terms : int
-        Coefficients.
-    within : float
-        Part of the radius within which the series is used.
-    radii : int
-        Radii that are tried, each half the one before.
-    rounding : float
-        Coefficients below this part of the largest value on the circle are rounding.
-    steep : float
-        The same of steep functions, quotients of high powers, on small circles.
-    allowed : float
-        Difference from the function at the end of the range.
-    """
-
+    # On the circle.
     points: int = 64
+    # Coefficients.
     terms: int = 40
+    # Part of the radius within which the series is used.
     within: float = 0.5
+    # Radii that are tried, each half the one before.
     radii: int = 12
+    # Coefficients below this part of the largest value on the circle are rounding.
     rounding: float = 2e-15
+    # The same of steep functions, quotients of high powers, on small circles.
     steep: float = 2e-14
+    # Difference from the function at the end of the range.
     allowed: float = 1e-11
 
 

@@ -6,13 +6,20 @@ Steps and their δ-functions, polynomials and exponentials are removed one after
 * exp(−hᵀQh + bᵀh) tilts the Gaussian to the covariance (K⁻¹ + 2Q)⁻¹ and shifts it;
 * a factor h_i becomes Σ_j K_ij ∂_j (Stein's lemma, the first-order companion of Price's theorem).
 
-What is left are products of error functions and signs: `elementary_integrals`.
+What is left are products of error functions, signs and steps of linear forms. With variances a, b
+and the covariance c of the forms u and v (J.-P. Cho and L. Saul 2009 for the steps; C. Williams
+1998 for erf):
+
+    ⟨sgn u sgn v⟩ = (2/π) atan2(c, √(ab−c²))
+    ⟨erf u sgn v⟩ = (2/π) atan2(√2 c, √(b + 2(ab−c²)))
+    ⟨erf u erf v⟩ = (2/π) atan2(2c, √(1 + 2a + 2b + 4(ab−c²)))
+
+They are written with atan2 because asin loses half the digits where its argument approaches one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,18 +27,9 @@ import sympy as sp
 from sympy import DiracDelta, Heaviside, erf
 
 from fieldtheory.averages.integrands.exponentials import with_masks
-from fieldtheory.averages.integrands.steps import first_derivative, sift, step_form
-from fieldtheory.averages.nodes.elementary_integrals import (
-    Linear,
-    NoClosedForm,
-    count_erf,
-    covariance_of,
-    elementary,
-    has_shifted_pair,
-    has_shifted_products,
-    linear_form,
-    polynomial_of,
-)
+from fieldtheory.averages.integrands.steps import sift, step_form
+from fieldtheory.averages.nodes.base import times
+from fieldtheory.averages.nodes.deltas import Conditional, NoClosedForm, condition, density
 
 _MAX_TERMS = 400
 # Powers of variables whose means are fractions of the covariances have sums of thousands of terms.
@@ -43,55 +41,24 @@ _REMOVED = (
     *(Heaviside, DiracDelta, sp.sign, sp.Abs, sp.Piecewise),
 )
 
-# N(point; 0, variance) where the variance may be zero, for code that evaluates it.
-DENSITY = sp.Function("density")
 
-
-class Conditional(NamedTuple):
-    """Notation of averages given a variable at the place of a δ-function.
-
-    Parameters
-    ----------
-    average : callable
-        ⟨F⟩ for an integrand, its variables and their covariance.
-    density : callable
-        That of a Gaussian variable at a point, given its variance.
-    """
-
-    average: Callable[[sp.Expr, tuple, sp.Matrix], sp.Expr]
-    density: Callable[[sp.Expr, sp.Expr], sp.Expr]
-
-
-def closed_form(F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix) -> sp.Expr | None:
+@lru_cache(maxsize=128)
+def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        Integrand: a sum of products of polynomials, exponentials of quadratic forms, sines and
-        cosines, and up to two (up to three, if signs) error functions or steps of linear forms.
-    variables : sequence of symbols, length n
-    K : matrix, shape (n, n)
-        Covariance, positive definite; the result is continued to the singular limit where finite.
-
-    Returns
-    -------
-    sympy.Expr or None
+    F is a sum of products of polynomials, exponentials of quadratic forms, sines and cosines, and
+    up to two (up to three, if signs) error functions or steps of linear forms. The result is
+    continued to singular K where it is finite.
 
     Examples
     --------
     >>> import sympy as sp
     >>> x, y = sp.symbols("x y", real=True)
-    >>> closed_form(sp.cos(x), (x,), sp.Matrix([[3]]))
+    >>> closed_form(sp.cos(x), (x,), sp.ImmutableMatrix([[3]]))
     exp(-3/2)
-    >>> closed_form(sp.tanh(x), (x,), sp.Matrix([[3]])) is None
+    >>> closed_form(sp.tanh(x), (x,), sp.ImmutableMatrix([[3]])) is None
     True
     """
-    return _closed_form(F, tuple(variables), sp.ImmutableMatrix(K))
-
-
-@lru_cache(maxsize=128)
-def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     if is_transcendental_in(F, variables):
         return None
     try:
@@ -100,11 +67,11 @@ def _closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr
         # Kinks that cannot be located, as those of |sin(x)|.
         return None
     F = F.rewrite(sp.exp) if F.has(sp.sinh, sp.cosh) else F
-    oscillating, F = _split_oscillating(sp.expand(F), variables, K)
-    i = sp.I
-    F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
-    F = F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2)
-    F = sp.expand(F)
+    oscillating, F, i = sp.S.Zero, sp.expand(F), sp.I
+    if F.has(sp.sin, sp.cos):
+        oscillating, F = _split_oscillating(F, variables, K)
+        F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
+        F = sp.expand(F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2))
     # Terms with many error functions come first: they fail if any does.
     terms = sorted(sp.Add.make_args(F), key=lambda term: -count_erf(term))
     if len(terms) > _MAX_TERMS or any(has_shifted_products(term, variables) for term in terms):
@@ -122,7 +89,7 @@ def _split_oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> tuple[sp.E
     for term in sp.Add.make_args(F):
         constant, product = term.as_independent(*variables, as_Add=False)
         try:
-            value += _times(constant, _oscillating(product, variables, K))
+            value += times(constant, _oscillating(product, variables, K))
         except NoClosedForm:
             others.append(term)
     return value, sp.Add(*others)
@@ -163,31 +130,6 @@ def is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
     )
 
 
-def without_deltas(
-    F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, conditional: Conditional
-) -> tuple[sp.Expr, sp.Expr] | None:
-    """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions.
-
-    These are conditioned on δ's argument and averaged over the other variables.
-    None where a term has no meaning or no rule.
-    """
-    factors: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
-    for term in sp.Add.make_args(sp.expand(F)):
-        deltas = [f for f in sp.Mul.make_args(term) if isinstance(f, DiracDelta)]
-        if deltas:
-            factors[deltas[0]] += term / deltas[0]
-        elif term.has(DiracDelta):
-            return None
-    singular = [delta * factor for delta, factor in factors.items()]
-    # Not expanded: a product f(x) g(y) stays one.
-    smooth = F.replace(DiracDelta, lambda *_: sp.S.Zero)
-    try:
-        values = [_condition(term, tuple(variables), K, conditional) for term in singular]
-    except NoClosedForm:
-        return None
-    return smooth, sp.Add(*values)
-
-
 def _tidy(expr: sp.Expr) -> sp.Expr:
     if expr.has(sp.I):
         expr = sp.expand(expr, power_exp=False)
@@ -197,7 +139,7 @@ def _tidy(expr: sp.Expr) -> sp.Expr:
         expr = sp.powsimp(expr, combine="exp")
     # Terms with different exponentials, or with an angle, have no common factor.
     if expr.is_Add and not expr.has(sp.atan2, sp.atan) and len(expr.atoms(sp.exp)) <= 1:
-        return with_masks(expr, _together)
+        return with_masks(expr, _together) if expr.has(sp.exp) else _together(expr)
     return expr
 
 
@@ -230,105 +172,24 @@ def _fraction(expr: sp.Expr) -> sp.Expr | None:
     return sp.factor(numerator) / denominator if numerator.count_ops() < 200 else None
 
 
-def _times(factor: sp.Expr, expr: sp.Expr) -> sp.Expr:
-    """The product, distributed over the summands so that equal ones can cancel."""
-    return sp.Add(*[factor * term for term in sp.Add.make_args(expr)])
-
-
 def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     constant, F = F.as_independent(*variables, as_Add=False)
     if F == 1 or constant == 0:
         return constant
     used = [i for i, v in enumerate(variables) if F.has(v)]
     variables, K = tuple(variables[i] for i in used), K.extract(used, used)
-    for rule in (_delta, _tilt, _stein):
+    if F.has(DiracDelta):
+        conditioned = condition(F, variables, K, Conditional(_sum, density))
+        return times(constant, conditioned)
+    for rule in (_tilt, _stein):
         reduced = rule(F, variables, K)
         if reduced is not None:
-            return _times(constant, reduced)
-    return _times(constant, elementary(F, variables, K))
+            return times(constant, reduced)
+    return times(constant, elementary(F, variables, K))
 
 
 def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
     return sp.Add(*[_term(term, variables, K) for term in sp.Add.make_args(sp.expand(F))])
-
-
-def _delta(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
-    closed = Conditional(_sum, density)
-    return _condition(F, variables, K, closed) if F.has(DiracDelta) else None
-
-
-def density(point: sp.Expr, variance: sp.Expr) -> sp.Expr:
-    """N(point; 0, variance)."""
-    return sp.exp(-(point**2) / (2 * variance)) / sp.sqrt(2 * sp.pi * variance)
-
-
-def _condition(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditional) -> sp.Expr:
-    """⟨F⟩ for a product with a δ-function as a factor."""
-    delta = next((f for f in sp.Mul.make_args(F) if isinstance(f, DiracDelta)), sp.S.One)
-    inside = [i for i, v in enumerate(variables) if delta.has(v)]
-    if len(inside) != 1:
-        raise NoClosedForm
-    (i,) = inside
-    x, cofactor = variables[i], F / delta
-    slope = sp.diff(delta.args[0], x)
-    if slope.has(x):
-        raise NoClosedForm
-    if len(delta.args) > 1:
-        return _by_parts(delta, slope, cofactor, i, variables, K, conditional)
-    point = -delta.args[0].subs(x, 0) / slope
-    others = [j for j in range(len(variables)) if j != i]
-    names = tuple(variables[j] for j in others)
-    at_point = conditional.density(point, K[i, i]) / sp.Abs(slope)
-    means = {variables[j]: variables[j] + K[i, j] / K[i, i] * point for j in others}
-    cofactor = cofactor.subs(x, point).subs(means, simultaneous=True)
-    if not others:
-        return at_point * cofactor
-    residual = sp.ImmutableMatrix(
-        len(others),
-        len(others),
-        lambda r, s: (
-            (K[others[r], others[s]] * K[i, i] - K[i, others[r]] * K[i, others[s]]) / K[i, i]
-        ),
-    )
-    if residual.is_zero_matrix:
-        # Parallel variables: both sides of a step count, δ-functions that meet diverge.
-        cofactor = cofactor.subs(dict.fromkeys(names, 0))
-        if cofactor.has(DiracDelta, sp.nan, sp.zoo):
-            raise NoClosedForm
-        return _times(at_point, cofactor)
-    return _times(at_point, conditional.average(cofactor, names, residual))
-
-
-def _by_parts(
-    delta: sp.Expr,
-    slope: sp.Expr,
-    cofactor: sp.Expr,
-    i: int,
-    variables: tuple,
-    K: sp.Matrix,
-    conditional: Conditional,
-) -> sp.Expr:
-    """⟨δ^(n) G⟩ = −⟨δ^(n−1) DG⟩, DG = Σ_j (K_ij/K_ii) ∂_j G − (h_i/K_ii) G.
-
-    This is the derivative of the density of h_i times ⟨G⟩ given h_i: finite where K is singular.
-    """
-    argument, order = delta.args
-    if any(s.has(variables[i]) for s in cofactor.atoms(Heaviside, DiracDelta)):
-        raise NoClosedForm
-    lower = DiracDelta(argument, order - 1) if order > 1 else DiracDelta(argument)
-    total = _average_terms(
-        sift(variables[i] * lower * cofactor, variables), variables, K, conditional
-    )
-    total = _times(1 / K[i, i], total)
-    for j, y in enumerate(variables):
-        change = sift(lower * first_derivative(cofactor, y), variables)
-        total -= _times(K[i, j] / K[i, i], _average_terms(change, variables, K, conditional))
-    return _times(1 / slope, total)
-
-
-def _average_terms(F: sp.Expr, variables: tuple, K: sp.Matrix, conditional: Conditional) -> sp.Expr:
-    terms = [term for term in sp.Add.make_args(sp.expand(F)) if term != 0]
-    return sp.Add(*[_condition(term, variables, K, conditional) for term in terms])
 
 
 def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
@@ -359,7 +220,7 @@ def _tilt(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
             raise NoClosedForm
         means = {v: v + shift[i] for i, v in enumerate(variables)}
         cofactor = cofactor.subs(means, simultaneous=True)
-    return _times(prefactor, _sum(cofactor, variables, sp.ImmutableMatrix(tilted)))
+    return times(prefactor, _sum(cofactor, variables, sp.ImmutableMatrix(tilted)))
 
 
 def _tilted_covariance(K: sp.Matrix, X: sp.Matrix) -> tuple[sp.Expr, sp.Matrix]:
@@ -391,6 +252,124 @@ def _stein(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr | None:
         for j, y in enumerate(variables):
             if K[i, j] != 0:
                 slope = sift(sp.expand(cofactor.diff(y)), variables)
-                total += _times(K[i, j], _sum(slope, variables, K))
+                total += times(K[i, j], _sum(slope, variables, K))
         return total
     return None
+
+
+class Linear(NamedTuple):
+    """An error function or sign of the linear form Σ_i weights_i h_i + offset."""
+
+    kind: str
+    weights: tuple[sp.Expr, ...]
+    offset: sp.Expr
+
+
+def count_erf(term: sp.Expr) -> int:
+    """Number of error functions in a product."""
+    powers = [factor.as_base_exp() for factor in sp.Mul.make_args(term)]
+    return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
+
+
+def has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
+    """Whether three or more error functions, one not of a centred form, leave two to integrate.
+
+    Every derivative by parts removes one of them and shifts the others: no rule is left then, which
+    `_stein` and `_tilt` may take minutes to find.
+    """
+    if count_erf(term) < 3:
+        return False
+    centre = dict.fromkeys(variables, 0)
+    return any(form.args[0].subs(centre) != 0 for form in term.atoms(erf))
+
+
+def has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
+    """Whether two error functions or steps, one not of a centred form, are left about the means.
+
+    Where the polynomial that multiplies them is not zero there, its constant term leaves the pair
+    alone: `_product` has no rule, and the other terms may take minutes.
+    """
+    functions = (erf, Heaviside)
+    forms = [f for f in sp.Mul.make_args(product) if isinstance(f.as_base_exp()[0], functions)]
+    offsets = [f.as_base_exp()[0].args[0].subs(means) for f in forms]
+    steps = sum(isinstance(form, Heaviside) for form in forms)
+    if steps + count_erf(product) < 2 or all(offset == 0 for offset in offsets):
+        return False
+    return bool((product / sp.Mul(*forms)).subs(means) != 0)
+
+
+def elementary(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
+    """⟨F⟩ of a product of error functions and steps."""
+    forms: list[Linear] = []
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
+            raise NoClosedForm
+        repeats = int(power) if isinstance(base, erf) else 1
+        forms += [linear_form(base, variables)] * repeats
+    return _product(forms, K)
+
+
+def linear_form(function: sp.Expr, variables: tuple) -> Linear:
+    """The linear form that a function is applied to."""
+    argument = sp.expand(function.args[0])
+    polynomial = polynomial_of(argument, variables)
+    if polynomial is None or polynomial.total_degree() != 1:
+        raise NoClosedForm
+    weights = tuple(argument.coeff(v, 1) for v in variables)
+    offset = argument.subs(dict.fromkeys(variables, 0))
+    return Linear("erf" if isinstance(function, erf) else "step", weights, offset)
+
+
+def _product(forms: list[Linear], K: sp.Matrix) -> sp.Expr:
+    """⟨Π of error functions, signs and steps⟩; a step is half of one plus a sign."""
+    for index, form in enumerate(forms):
+        if form.kind == "step":
+            others = forms[:index] + forms[index + 1 :]
+            with_sign = _product([*others, form._replace(kind="sgn")], K)
+            return (_product(others, K) + with_sign) / 2
+    if not forms:
+        return sp.S.One
+    if len(forms) == 1:
+        return _single(forms[0], K)
+    if any(form.offset != 0 for form in forms):
+        raise NoClosedForm
+    if len(forms) % 2:
+        return sp.S.Zero
+    if len(forms) > 2:
+        raise NoClosedForm
+    u, v = forms
+    return _pair(u, v, K)
+
+
+def _single(form: Linear, K: sp.Matrix) -> sp.Expr:
+    variance = covariance_of(form, form, K)
+    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
+    return erf(form.offset / sp.sqrt(spread))
+
+
+def _pair(u: Linear, v: Linear, K: sp.Matrix) -> sp.Expr:
+    if u.kind == v.kind == "sgn" and u.weights == v.weights:
+        return sp.S.One
+    if v.kind == "erf":
+        u, v = v, u
+    a, b, c = covariance_of(u, u, K), covariance_of(v, v, K), covariance_of(u, v, K)
+    minor = a * b - c**2 if not a == b == c else sp.S.Zero
+    if u.kind == v.kind == "erf":
+        angle = sp.atan2(2 * c, sp.sqrt(1 + 2 * a + 2 * b + 4 * minor))
+    elif u.kind == "erf":
+        angle = sp.atan2(sp.sqrt(2) * c, sp.sqrt(b + 2 * minor))
+    else:
+        angle = sp.atan2(c, sp.sqrt(minor))
+    return 2 / sp.pi * angle
+
+
+def covariance_of(u: Linear, v: Linear, K: sp.Matrix) -> sp.Expr:
+    """The covariance of two linear forms."""
+    pairs = range(len(u.weights))
+    return sp.Add(*[u.weights[i] * K[i, j] * v.weights[j] for i in pairs for j in pairs])
+
+
+def polynomial_of(expr: sp.Expr, variables: tuple) -> sp.Poly | None:
+    """The expression as a polynomial, if it is one."""
+    return sp.Poly(expr, *variables) if expr.is_polynomial(*variables) else None

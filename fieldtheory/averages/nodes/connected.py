@@ -12,16 +12,14 @@ from sympy.core.function import AppliedUndef
 from sympy.utilities.iterables import connected_components
 
 from fieldtheory.averages import precise
-from fieldtheory.averages.integrands.partitions import partitions
-from fieldtheory.averages.integrands.simplification import observable, odd_in_all
 from fieldtheory.averages.integrands.steps import (
     first_derivative,
     reduced_product,
     second_derivative,
 )
-from fieldtheory.averages.nodes.base import AverageNode
-from fieldtheory.averages.nodes.binding import as_covariance, as_variables
-from fieldtheory.averages.nodes.gaussian import GaussianAverage
+from fieldtheory.averages.nodes.base import AverageNode, as_covariance, as_variables
+from fieldtheory.averages.nodes.gaussian import GaussianAverage, common_factor, parity, used_in
+from fieldtheory.averages.precise import partitions
 
 
 class ConnectedCorrelator(AverageNode):
@@ -74,26 +72,25 @@ class ConnectedCorrelator(AverageNode):
         matrix = as_covariance(K, len(names))
         if len(functions) == 1:
             return GaussianAverage(functions[0], names, matrix)
-        parts = [observable(sp.sympify(F), names) for F in functions]
-        groups = [{i for i, v in enumerate(names) if v in present} for _, present, _ in parts]
+        parts, groups, factors = [], [], []
+        for F in map(sp.sympify, functions):
+            F = F.as_independent(*names, as_Add=True)[1] if F.is_Add else F
+            factor, F = common_factor(F, names)
+            parts.append(F)
+            groups.append(set(used_in(F, names)))
+            factors.append(factor)
         if not all(groups) or not _linked(groups, matrix):
             return sp.S.Zero
-        if odd_in_all([F for F, _, _ in parts], names):
+        parities = [parity(F, set(names)) for F in parts]
+        if None not in parities and parities.count(-1) % 2 == 1:
             return sp.S.Zero
         # The cumulant is symmetric: one node, whatever the order of functions and variables.
         used = sorted(set().union(*groups), key=lambda i: sp.default_sort_key(names[i]))
-        ordered = sorted(
-            (F for F, _, _ in parts), key=lambda f: (sorted(map(str, f.free_symbols)), str(f))
-        )
+        ordered = sorted(parts, key=lambda f: (sorted(map(str, f.free_symbols)), str(f)))
         node = sp.Expr.__new__(
             cls, *ordered, sp.Tuple(*[names[i] for i in used]), matrix.extract(used, used)
         )
-        return sp.Mul(*[factor for _, _, factor in parts]) * node
-
-    @property
-    def observables(self) -> tuple[sp.Expr, ...]:
-        """F_1, ..., F_n."""
-        return self.functions
+        return sp.Mul(*factors) * node
 
     def _eval_rewrite_as_GaussianAverage(self, *args: Any, **hints: Any) -> sp.Expr:
         variables, K = self.variables, self.covariance
@@ -101,12 +98,12 @@ class ConnectedCorrelator(AverageNode):
             *[
                 weight
                 * sp.Mul(*[GaussianAverage(sp.Mul(*block), variables, K) for block in blocks])
-                for weight, blocks in partitions(self.observables)
+                for weight, blocks in partitions(self.functions)
             ]
         )
 
     def _eval_derivative(self, symbol: sp.Expr) -> sp.Expr:
-        functions, variables, K = self.observables, self.variables, self.covariance
+        functions, variables, K = self.functions, self.variables, self.covariance
         total = sp.S.Zero
         for k, F in enumerate(functions):
             if F.has(symbol) and symbol not in variables:
@@ -117,7 +114,7 @@ class ConnectedCorrelator(AverageNode):
 
     def _price(self, x: sp.Expr, y: sp.Expr) -> sp.Expr:
         """Twice the derivative by one entry of the covariance, that of x and y."""
-        functions, variables, K = self.observables, self.variables, self.covariance
+        functions, variables, K = self.functions, self.variables, self.covariance
         total = sp.S.Zero
         for k, F in enumerate(functions):
             if F.has(x) and F.has(y):
@@ -133,7 +130,7 @@ class ConnectedCorrelator(AverageNode):
         return total
 
     def _eval_expand_basic(self, **hints: Any) -> sp.Expr:
-        parts = [sp.Add.make_args(sp.expand(F)) for F in self.observables]
+        parts = [sp.Add.make_args(sp.expand(F)) for F in self.functions]
         if all(len(terms) == 1 for terms in parts):
             return self
         return sp.Add(
@@ -143,36 +140,51 @@ class ConnectedCorrelator(AverageNode):
     def doit(self, **hints: Any) -> sp.Expr:
         """The closed form where every average has one, else the node itself."""
         variables, K = self.variables, self.covariance
-        summands: dict[sp.Expr, tuple] = {}
-
-        def terms(block: tuple) -> tuple:
-            F = sp.Mul(*block)
-            if F not in summands:
-                summands[F] = sp.Add.make_args(GaussianAverage(F, variables, K).doit(**hints))
-            return summands[F]
-
+        averages: dict[sp.Expr, sp.Expr] = {}
         total: list[sp.Expr] = []
-        for weight, blocks in partitions(self.observables):
-            # Multiplied out, since equal terms of the parts cancel.
-            factors = [terms(block) for block in blocks]
-            if any(part.has(GaussianAverage) for factor in factors for part in factor):
-                evaluated = [F.doit(**hints) for F in self.observables]
+        for weight, blocks in partitions(self.functions):
+            products = [sp.Mul(*block) for block in blocks]
+            for F in products:
+                if F not in averages:
+                    averages[F] = GaussianAverage(F, variables, K).doit(**hints)
+            if any(averages[F].has(GaussianAverage) for F in products):
+                evaluated = [F.doit(**hints) for F in self.functions]
                 return ConnectedCorrelator(*evaluated, variables, K)
+            # Multiplied out, since equal terms of the parts cancel.
+            factors = [sp.Add.make_args(averages[F]) for F in products]
             total += [weight * sp.Mul(*choice) for choice in product(*factors)]
         return sp.Add(*total)
 
     def _eval_evalf(self, prec: int) -> sp.Expr:
-        if self.free_symbols or any(F.atoms(AppliedUndef) for F in self.observables):
+        if self.free_symbols or any(F.atoms(AppliedUndef) for F in self.functions):
             return self
         if len(self.variables) > 2 and not (closed := self.doit()).has(AverageNode):
             return closed.evalf(prec_to_dps(prec))
         digits = prec_to_dps(prec)
-        value = precise.cumulant(self.observables, tuple(self.variables), self.covariance, digits)
+        value = precise.cumulant(self.functions, tuple(self.variables), self.covariance, digits)
         return sp.Float(value, digits)
 
     def _sympystr(self, printer: Any) -> str:
-        inside = " ; ".join(printer._print(F) for F in self.observables)
+        inside = " ; ".join(printer._print(F) for F in self.functions)
         return f"<{inside}>_{self.covariance.tolist()}"
+
+
+def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
+    """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes.
+
+    One shared variable counts as two equal ones.
+    """
+    variables = tuple(node.variables)
+    if len(node.functions) != 2 or len(variables) > 2:
+        return None
+    F, G = node.functions
+    if len(variables) == 1:
+        x, y = variables[0], sp.Dummy("y", real=True)
+        return F, G.xreplace({x: y}), x, y
+    x, y = variables
+    if F.has(y) or G.has(x):
+        F, G = G, F
+    return None if F.has(y) or G.has(x) else (F, G, x, y)
 
 
 def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:

@@ -40,15 +40,6 @@ _ALLOWED, _DIGITS = 1e-12, 250
 def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Callable) -> bool:
     """Whether a function is finite for parallel variables, and the limit of a closed form.
 
-    Parameters
-    ----------
-    form : sympy.Expr
-        In K_xx, K_yy and K_xy.
-    entries : sequence of symbols
-        These.
-    compiled : callable
-        The function of them, of numbers.
-
     Examples
     --------
     >>> a, b, c = sp.symbols("a b c", positive=True)
@@ -78,10 +69,7 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
     It is computed with mpmath to more and more digits until two numbers agree to those of float64,
     or to ``mpmath.mp.dps`` with the backend "mpmath".
 
-    Raises
-    ------
-    PrecisionError
-        From the function, if they do not.
+    PrecisionError if they do not.
 
     Examples
     --------
@@ -120,17 +108,7 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
 def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     """An equal expression for float64, given the covariance K (1x1 or 2x2) of the average.
 
-    Parameters
-    ----------
-    value : sympy.Expr
-        A closed form.
-    K : ImmutableMatrix
-        Entries that occur in it; symbols, or the expression is left as it is.
-
-    Returns
-    -------
-    sympy.Expr
-        With the functions named in ``NUMPY``.
+    The functions are those of ``NUMPY``; entries of K that are no symbols leave the form as it is.
 
     Examples
     --------
@@ -140,11 +118,15 @@ def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     >>> stable(sp.atan2(c, sp.sqrt(a * b - c**2)), sp.ImmutableMatrix([[a, c], [c, b]]))
     arcsine(a, b, c)
     """
-    value, entries = with_determinants(value, K), _pair(K)
+    entries = _pair(K)
     if entries:
+        value = with_determinants(value, K)
         value = value.replace(sp.exp, lambda x: sp.exp(_with_difference(sp.expand(x), *entries)))
     value = with_tails(value)
-    value = _bottom_up(_bottom_up(value, _exponential_pairs), _angles)
+    if value.has(sp.exp):
+        value = _bottom_up(value, _exponential_pairs)
+    if value.has(sp.atan2):
+        value = _bottom_up(value, _angles)
     if not entries:
         return value
     a, b, c = entries
@@ -299,3 +281,42 @@ def _angles(total: sp.Expr) -> sp.Expr:
 def _expanded(expr: sp.Expr) -> sp.Expr:
     """Expanded, the variances of differences and sums written out."""
     return sp.expand(expr.replace(difference_variance, lambda a, b, c: a + b - 2 * c))
+
+
+def numpy_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The NumPy function of translated entries."""
+    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
+    return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
+
+
+def mpmath_code(
+    arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
+) -> Callable:
+    """The mpmath function of translated entries."""
+    return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
+
+
+def _sqrt(value: Any) -> Any:
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    return np.sqrt(np.maximum(value, 0.0))
+
+
+def in_float64(entries: Any) -> Any:
+    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
+
+    Arrays of such integers are no numbers to NumPy.
+
+    Examples
+    --------
+    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
+    0.12345678901234568*x
+    """
+    if isinstance(entries, list | tuple):
+        return [in_float64(entry) for entry in entries]
+    if not isinstance(entries, sp.Basic):
+        return entries
+    numbers = entries.atoms(sp.Rational)
+    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
+    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})

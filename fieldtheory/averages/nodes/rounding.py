@@ -11,9 +11,9 @@ are evaluated with them and decide whether a value is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
 from math import inf
 from typing import Any
 
@@ -21,13 +21,16 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages import routes
+from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.nodes.float_forms import (
     angle_from_opposite,
     arcsine,
     complement,
     determinant,
     difference_variance,
+    evaluated,
     exponential_difference,
+    numpy_code,
 )
 
 # The promised relative error in units of roundoff, 2^−53; below the second no bound is needed.
@@ -126,97 +129,70 @@ def absolute(e: sp.Expr) -> sp.Expr:
     return total
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """Closed forms, and what is computed where their terms cancel or are 0/0.
+def guarded(
+    symbols: Sequence[sp.Expr],
+    forms: Any,
+    engine: Callable[..., Any] | None,
+    exact: Callable[[], Any],
+) -> Callable[..., Any]:
+    """A closed form, or a list of them, as a NumPy function with errors below 1e-12 of the values.
 
-    Parameters
-    ----------
-    forms : tuple of sympy.Expr
-        In float64.
-    symbols : tuple of symbols
-        K, or K_xx, K_yy and K_xy, or others.
-    compiled : callable
-        The NumPy function of symbols and a list of expressions.
-    otherwise : callable
-        Of arrays (m,) of the symbols: the same values, a list of arrays.
+    Where its terms cancel or are 0/0 the values are those of ``engine``, a function of arrays (m,),
+    or more digits of ``exact()`` if there is none or no panels resolve its integrals. Values of two
+    variables may be small: errors are compared with strong correlations as well.
     """
+    listed = forms if isinstance(forms, list) else [forms]
+    errors = [sp.S.Zero if relative(e) <= LIMIT else absolute(e) for e in listed]
+    compiled = numpy_code(symbols, [*listed, *(errors if any(errors) else ())], {})
+    count = len(listed)
 
-    forms: tuple[sp.Expr, ...]
-    symbols: tuple[sp.Expr, ...]
-    compiled: Callable[..., Callable]
-    otherwise: Callable[..., Any]
+    def values_and_errors(K: tuple) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """As arrays; NaN is the error of a value that is NaN."""
+        with np.errstate(all="ignore"):
+            results = [np.broadcast_to(result, K[0].shape) for result in compiled(*K)]
+        values, bounds = results[:count], results[count:] or [np.zeros(())] * count
+        pairs = zip(values, bounds, strict=True)
+        return values, [np.where(np.isnan(value), np.nan, bound) for value, bound in pairs]
 
-    @cached_property
-    def with_errors(self) -> list[sp.Expr]:
-        """The forms, and the errors of those that may cancel; others are known if not NaN."""
-        errors = [sp.S.Zero if relative(e) <= LIMIT else absolute(e) for e in self.forms]
-        return [*self.forms, *(errors if any(errors) else ())]
+    @cache
+    def digits() -> list[Callable]:
+        found = exact()
+        each = found if isinstance(forms, list) else [found]
+        return [evaluated(e, symbols, "numpy") for e in each]
 
-    @cached_property
-    def _function(self) -> Callable[..., list[Any]]:
-        return self.compiled(self.symbols, self.with_errors)
+    def otherwise(*K: np.ndarray) -> list[Any]:
+        if engine is not None:
+            with suppress(QuadratureError):
+                found = engine(*K)
+                return list(found) if isinstance(forms, list) else [found]
+        return [more(*K) for more in digits()]
 
-    def __call__(self, *K: Any) -> list[Any]:
-        """Values at arrays of one shape, with errors below 1e-12 of them.
-
-        Those of two variables may be small: errors are compared with strong correlations as well.
-        """
+    def function(*K: Any) -> Any:
         if all(isinstance(k, np.floating) for k in K):
-            values, errors = self._split(K)
-            if all(e <= LIMIT * abs(v) for v, e in zip(values, errors, strict=True)):
-                routes.record(routes.CLOSED, len(values))
-                return values
+            with np.errstate(all="ignore"):
+                results = compiled(*K)
+            pairs = zip(results, results[count:] or [0.0] * count, strict=False)
+            if all(bound <= LIMIT * abs(value) for value, bound in pairs):
+                routes.record(routes.CLOSED, count)
+                return results[:count] if isinstance(forms, list) else results[0]
         K = tuple(np.broadcast_arrays(*(np.asarray(k, dtype=float) for k in K)))
-        values, errors = self._at(K)
-        pairs = zip(values, errors, strict=True)
-        lost = [np.asarray(~(error <= LIMIT * np.abs(value))) for value, error in pairs]
+        values, bounds = values_and_errors(K)
+        pairs = zip(values, bounds, strict=True)
+        lost = [np.asarray(~(bound <= LIMIT * np.abs(value))) for value, bound in pairs]
         routes.record(routes.CLOSED, np.size(lost) - np.count_nonzero(lost))
-        if not any(map(np.any, lost)):
-            return [value[()] for value in values]
         some = np.any(lost, axis=0) & np.all(np.isfinite(K), axis=0)
-        if len(K) == 3:
+        if len(K) == 3 and some.any():
             a, b = K[0][some], K[1][some]
-            sizes, _ = self._at((a, b, _STRONG * np.sqrt(a) * np.sqrt(b)))
-            for each, size, error in zip(lost, sizes, errors, strict=True):
-                each[some] &= ~(error[some] <= LIMIT * np.where(np.isfinite(size), size, 0.0))
+            sizes, _ = values_and_errors((a, b, _STRONG * np.sqrt(a) * np.sqrt(b)))
+            for each, size, bound in zip(lost, sizes, bounds, strict=True):
+                each[some] &= ~(bound[some] <= LIMIT * np.where(np.isfinite(size), size, 0.0))
             some &= np.any(lost, axis=0)
         if some.any():
-            other = self.otherwise(*(k[some] for k in K))
+            other = otherwise(*(k[some] for k in K))
             values = [np.array(value) for value in values]
             for value, each, new in zip(values, lost, other, strict=True):
                 value[some] = np.where(each[some], new, value[some])
-        return [value[()] for value in values]
+        values = [value[()] for value in values]
+        return values if isinstance(forms, list) else values[0]
 
-    def _at(self, K: tuple) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Values and their errors as arrays; NaN where a value is."""
-        shape, (values, errors) = np.shape(K[0]), self._split(K)
-        values = [np.broadcast_to(value, shape) for value in values]
-        with np.errstate(invalid="ignore"):
-            return values, [
-                np.where(np.isnan(value), np.nan, error)
-                for value, error in zip(values, errors, strict=True)
-            ]
-
-    def _split(self, K: tuple) -> tuple[list[Any], list[Any]]:
-        """Values and their errors."""
-        count = len(self.forms)
-        with np.errstate(all="ignore"):
-            values = self._function(*K)
-        return values[:count], values[count:] or [0.0] * count
-
-
-@dataclass(frozen=True)
-class ClosedForm:
-    """One guarded closed form as a function that returns its value.
-
-    Parameters
-    ----------
-    guarded : Guarded
-    """
-
-    guarded: Guarded
-
-    def __call__(self, *K: Any) -> Any:
-        """The value at arrays."""
-        return self.guarded(*K)[0]
+    return function

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,14 @@ from sympy.codegen.cfunctions import log1p
 from sympy.core.function import AppliedUndef
 
 from fieldtheory.averages.integrands.breakpoints import has_steps, pieces, pieces_of
-from fieldtheory.averages.integrands.exponentials import factored, merged
-from fieldtheory.averages.integrands.logistic import FUNCTIONS, without_overflow
+from fieldtheory.averages.integrands.exponentials import (
+    FUNCTIONS,
+    factored,
+    merged,
+    without_overflow,
+)
 from fieldtheory.averages.integrands.removable import by_series, continued, singular_points
+from fieldtheory.averages.nodes.float_forms import in_float64
 from fieldtheory.averages.quadrature.panelled_functions import Function
 
 _WHERE = sp.Function("where")
@@ -44,12 +49,18 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
         if parts is not None:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
             return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
-    F = merged(F)
+    if F.has(sp.exp):
+        F = merged(F)
     # NumPy code for Max works on single numbers, and steps times overflowing functions give NaN.
     plain, at_zero = F, dict.fromkeys(variables, 0)
-    F = pieces(F, variables).replace(_is_log_of_product, sp.expand_log)
-    F, near_zero = _without_cancelling(_with_log1p(F, lambda total: total.subs(at_zero) == 1))
-    F = without_overflow(F).replace(sp.Add, _tail_of_steps)
+    F = pieces(F, variables)
+    if F.has(sp.log):
+        F = F.replace(_is_log_of_product, sp.expand_log)
+        F = _with_log1p(F, lambda total: total.subs(at_zero) == 1)
+    F, near_zero = _without_cancelling(F) if F.has(sp.Add) else (F, {})
+    if F.has(sp.exp, sp.cosh):
+        F = without_overflow(F)
+    F = F.replace(sp.Add, _tail_of_steps)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
     F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
@@ -60,13 +71,15 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
         "numpy",
     ]
     compiled = sp.lambdify(list(variables), in_float64(F), modules=modules, cse=True)
-    return _with_limit_at_zero(continued(compiled, plain, variables), plain, variables)
+    if any(power.exp.is_negative for power in plain.atoms(sp.Pow)):
+        compiled = continued(compiled, plain, variables)
+    if plain.has(sp.log) and has_steps(plain):
+        compiled = _with_limit_at_zero(compiled, plain, variables)
+    return compiled
 
 
 def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
     """The limit where the first variable is zero, of functions of kinks such as h log|h|."""
-    if not (has_steps(F) and F.has(sp.log)):
-        return function
     at_zero = [np.zeros(1), *(np.ones(1) for _ in variables[1:])]
     with np.errstate(all="ignore"):
         if not np.isnan(function(*at_zero)).any():
@@ -153,25 +166,6 @@ def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
         index = inside[0] if inside else 0
         parts[index] *= factor
     return parts
-
-
-def in_float64(entries: Any) -> Any:
-    """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
-
-    Arrays of such integers are no numbers to NumPy.
-
-    Examples
-    --------
-    >>> in_float64(sp.Rational("0.123456789012345678901234567890") * sp.Symbol("x"))
-    0.12345678901234568*x
-    """
-    if isinstance(entries, list | tuple):
-        return [in_float64(entry) for entry in entries]
-    if not isinstance(entries, sp.Basic):
-        return entries
-    numbers = entries.atoms(sp.Rational)
-    beyond = [number for number in numbers if max(abs(number.p), number.q) >= 2**63]
-    return entries.xreplace({number: sp.Float(number, 17) for number in beyond})
 
 
 def _nested(*pieces: sp.Tuple) -> sp.Expr:
@@ -262,5 +256,6 @@ def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
     [1.0]
     """
     pieces = pieces_of(expression, variable)
-    value, slope = (vectorised([variable], F) for F in (expression, pieces.slope))
-    return Function(value, slope, tuple(map(float, pieces.points)))
+    slope = cache(lambda: vectorised([variable], pieces.slope))
+    kinks = tuple(map(float, pieces.points))
+    return Function(vectorised([variable], expression), lambda h: slope()(h), kinks)

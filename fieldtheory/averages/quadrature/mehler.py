@@ -44,23 +44,10 @@ class Series:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The average of pairs (m,) and its derivatives by t, a and b, the first ``kinds`` of them.
 
-        Parameters
-        ----------
-        K : ndarray, shape (n,)
-            Variances.
-        p, q : ndarray of int, shape (m,)
-            The variances a and b of the pairs.
-        c : ndarray, shape (m,)
-            Their correlations.
-        connected : bool
-        kinds : int
-
-        Returns
-        -------
-        values, errors, sizes : ndarray, shape (kinds, m)
-            The sizes are √(⟨φ²⟩⟨ψ²⟩), or √(Var φ Var ψ) of connected averages, in which the order
-            n = 0 is left out; of derivatives over √(ab), a and b, and that by t is √(Σ n f_n²
-            Σ n g_n²) where that is larger.
+        p and q (m,) are the places of the variances a and b among K (n,), c the correlations.
+        Returns values, errors and sizes, (kinds, m): √(⟨φ²⟩⟨ψ²⟩), or √(Var φ Var ψ) of connected
+        averages, in which the order n = 0 is left out; of derivatives over √(ab), a and b, and that
+        by t is √(Σ n f_n² Σ n g_n²) where that is larger.
         """
         used = np.zeros(len(K), dtype=bool)
         used[p] = used[q] = True

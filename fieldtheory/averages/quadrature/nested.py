@@ -22,7 +22,7 @@ from fieldtheory.averages.quadrature.panels import (
     panels_of_lines,
     summed,
 )
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 # First edges of panels of v in units of the last, how often these are halved, and lines that are
 # integrated at once.
@@ -37,14 +37,8 @@ _FINEST = 1e-13
 class NestedPanels:
     """⟨φ(x)ψ(y)⟩, ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩ for arrays of pairs with c >= 0.
 
-    Parameters
-    ----------
-    first, second : Function
-    rtol : float
-        Panels of v are halved until their errors are small relative to the integrals of the
-        moduli, by this factor.
-    kinds : int
-        The first so many of the four are computed.
+    Panels of v are halved until their errors are below ``rtol`` of the integrals of the moduli. The
+    first ``kinds`` of the four are computed.
     """
 
     def __init__(self, first: Function, second: Function, rtol: float, kinds: int) -> None:
@@ -61,18 +55,9 @@ class NestedPanels:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The averages of pairs (m,) with 1 − c = ``gap``.
 
-        Parameters
-        ----------
-        a, b, gap : ndarray, shape (m,)
-        means : ndarray, shape (2, m), optional
-            What is subtracted from φ and ψ, but from odd ones: means give connected averages.
-        about : ndarray, shape (2, m), optional
-            Means of x and y, for ``kinds`` = 1.
-
-        Returns
-        -------
-        values, errors, sizes : ndarray, shape (kinds, m)
-            The sizes are integrals of the moduli, without δ-functions.
+        ``means`` (2, m) are subtracted from φ and ψ, but from odd ones, which gives connected
+        averages; ``about`` (2, m) are means of x and y, for one kind. Returns values, errors and
+        sizes, (kinds, m): integrals of the moduli, without δ-functions.
         """
         roots = np.sqrt(np.array([a, b]))
         alpha, beta = np.sqrt(1 - gap / 2), np.sqrt(gap / 2)

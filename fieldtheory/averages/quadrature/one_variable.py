@@ -18,16 +18,17 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
 from fieldtheory.averages.quadrature.panelled_functions import NEGLIGIBLE, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     DENSITY,
     FALLS,
     averages_about,
     error_of,
+    nodes,
     nodes_of,
     subdivided,
     summed,
+    transform,
 )
 
 # One table covers this factor of K.
@@ -134,11 +135,6 @@ class Coefficients:
 
     Where φ is in the far tail of the Gaussian, so that averages vary by orders of magnitude, every
     variance is integrated.
-
-    Parameters
-    ----------
-    function : Function
-    order : int
 
     Examples
     --------

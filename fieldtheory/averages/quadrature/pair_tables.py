@@ -23,71 +23,55 @@ import numpy as np
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, polynomials, transform
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import VARIES, integrated_together
 from fieldtheory.averages.quadrature.panelled_functions import ORDER, WEIGHTS, Function
 from fieldtheory.averages.quadrature.panels import (
     END,
     edges_with_widths,
+    nodes,
     nodes_of,
     panels_of_lines,
+    polynomials,
     summed,
+    transform,
 )
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 class Digits(NamedTuple):
-    """Cells for all digits, or for few.
+    """Cells for all digits, or for few."""
 
-    Parameters
-    ----------
-    nodes : int
-        Of a cell in ln P and ln E.
-    in_range : tuple of int
-        Nodes in the ranges of κ.
-    error : float
-        Relative errors of a cell.
-    """
-
+    # Of a cell in ln P and ln E.
     nodes: int
+    # Nodes in the ranges of κ.
     in_range: tuple[int, ...]
+    # Relative errors of a cell.
     error: float
 
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Numbers that decide which pairs tables cover.
+    """Numbers that decide which pairs tables cover."""
 
-    Parameters
-    ----------
-    digits : pair of Digits
-        All, and few.
-    octaves : int
-        By how many factors of two P and E vary in a cell.
-    ranges : tuple of float
-        Ends of ranges of cells in κ, relative to √(E/P).
-    widest : float
-        κ at most.
-    least, largest, nearest : float
-        Variances covered, and 1 − |c| down to this.
-    first : tuple of float
-        First edges of panels of e, in standard deviations.
-    bisections : int
-        How often these are halved.
-    """
-
+    # All, and few.
     digits: tuple[Digits, Digits] = (
         Digits(28, (1, 5, 6, 9, 14, 18), 1e-12),
         Digits(9, (1, 3, 3, 4, 6, 9), 1e-4),
     )
+    # By how many factors of two P and E vary in a cell.
     octaves: int = 3
+    # Ends of ranges of cells in κ, relative to √(E/P).
     ranges: tuple[float, ...] = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0)
+    # κ at most.
     widest: float = 0.9
+    # Variances covered, and 1 − |c| down to this.
     least: float = 1e-8
     largest: float = 1e6
     nearest: float = 2e-7
+    # First edges of panels of e, in standard deviations.
     first: tuple[float, ...] = (0.0, 2.0, 4.5)
+    # How often these are halved.
     bisections: int = 14
 
 
@@ -96,12 +80,6 @@ _TABLES = TableSettings()
 
 class PairTables:
     """⟨φφ⟩ and ⟨φ'φ'⟩ as functions of two variances and the covariance.
-
-    Parameters
-    ----------
-    function : Function
-    rough : bool
-        Whether few digits are enough.
 
     Examples
     --------

@@ -15,52 +15,36 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 @dataclass(frozen=True)
 class PanelSettings:
-    """Numbers that decide which panels resolve a function.
+    """Numbers that decide which panels resolve a function."""
 
-    Parameters
-    ----------
-    resolved : float
-        Largest last coefficients relative to the largest one.
-    differentiated : float
-        The same where the slope is taken from the polynomials.
-    resolved_at_zero : float
-        Last coefficients by degree 31, next to zero: 1e-13 at 39, up to which nodes integrate.
-    tiny : float
-        What counts as zero.
-    rounding : float
-        Of h.
-    bisections : int
-        Of a panel at most.
-    first : int
-        The first panels next to zero have the width 2 to the power −4.
-    joined : float
-        Errors of joined panels that reach closer to zero than their own width.
-    distances : tuple
-        From breakpoints, at which jumps are distinguished from slopes.
-    no_jump : float
-        Part of φ next to a kink below which a change is rounding.
-    step : float
-        In deviations, at which the extent of a Gaussian times φ is looked for.
-    farthest : float
-        Deviations beyond which the density is below float64.
-    """
-
+    # Largest last coefficients relative to the largest one.
     resolved: float = 1e-9
+    # The same where the slope is taken from the polynomials.
     differentiated: float = 1e-14
+    # Last coefficients by degree 31, next to zero: 1e-13 at 39, up to which nodes integrate.
     resolved_at_zero: float = 1e-10
+    # What counts as zero.
     tiny: float = 1e-250
+    # Of h.
     rounding: float = 1e-15
+    # Of a panel at most.
     bisections: int = 52
+    # The first panels next to zero have the width 2 to the power −4.
     first: int = 4
+    # Errors of joined panels that reach closer to zero than their own width.
     joined: float = 1e-13
+    # From breakpoints, at which jumps are distinguished from slopes.
     distances: tuple[float, float] = (1e-6, 1e-12)
+    # Part of φ next to a kink below which a change is rounding.
     no_jump: float = 1e-9
+    # In deviations, at which the extent of a Gaussian times φ is looked for.
     step: float = 0.25
+    # Deviations beyond which the density is below float64.
     farthest: float = 38.5
 
 
@@ -82,17 +66,10 @@ _LOOKED = np.append(np.arange(-_PANELS.farthest, 0, _PANELS.step), _LOOKED)
 class Function:
     """A function φ that is analytic between breakpoints and grows at most like a polynomial.
 
-    Parameters
-    ----------
-    value : callable
-        φ, vectorised.
-    slope : callable, optional
-        φ' between breakpoints; by default that of the polynomials on the panels.
-    kinks : sequence of float
-        The breakpoints: where φ or a derivative jumps. Those that are not given are found by
-        bisection, at the cost of some 50 panels each.
-    resolved : float
-        Allowed size of the last Legendre coefficients on a panel, relative to the largest.
+    ``slope`` is φ' between breakpoints, by default that of the polynomials on the panels.
+    Breakpoints, where φ or a derivative jumps, that are not among ``kinks`` are found by bisection,
+    at the cost of some 50 panels each. ``resolved`` bounds the last Legendre coefficients relative
+    to the largest.
 
     Examples
     --------
@@ -108,13 +85,17 @@ class Function:
         kinks: tuple = (),
         resolved: float = _PANELS.resolved,
     ) -> None:
-        self.value, self._slope, self._allowed = _of_arrays(value), slope, resolved
+        self._value, self._slope, self._allowed = value, slope, resolved
         self.kinks = np.array(sorted(kinks), dtype=float)
         self._panels: dict[int, np.ndarray] = {}
 
-    def __call__(self, h: np.ndarray) -> np.ndarray:
-        """φ(h)."""
-        return self.value(h)
+    def value(self, h: np.ndarray) -> np.ndarray:
+        """φ(h) in the shape of h, constants too."""
+        with np.errstate(all="ignore"):
+            values = np.asarray(self._value(h), dtype=float)
+        return values if values.shape == np.shape(h) else np.broadcast_to(values, np.shape(h))
+
+    __call__ = value
 
     def edges(self, reach: float) -> np.ndarray:
         """Edges of panels that resolve φ and φ², from −R to R >= reach."""
@@ -321,17 +302,6 @@ class Function:
         """
         tiny = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
         return self.value(np.array([-tiny, tiny]))
-
-
-def _of_arrays(value: Callable) -> Callable:
-    """A function whose values have the shape of its argument, constants too."""
-
-    def everywhere(h: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            values = np.asarray(value(h), dtype=float)
-        return values if values.shape == np.shape(h) else np.broadcast_to(values, np.shape(h))
-
-    return everywhere
 
 
 def _on_panels(edges: np.ndarray, terms: np.ndarray, h: np.ndarray) -> np.ndarray:

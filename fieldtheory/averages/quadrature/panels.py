@@ -1,10 +1,14 @@
-"""Gaussian averages on panels: their nodes, and sums over them with an estimate of the error."""
+"""Panels: their nodes, and sums over them with an estimate of the error; Chebyshev interpolation.
+
+Interpolants on [-1, 1] have their coefficients from values at the zeros of a polynomial.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.polynomial.legendre import leggauss, legval
 
 from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, WEIGHTS, Function
@@ -14,6 +18,8 @@ from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, WEI
 END, WIDEST, FALLS = 9.5, 1.9, 12.0
 # The density of a standard Gaussian at zero.
 DENSITY = 1 / np.sqrt(2 * np.pi)
+# Cosines of so few numbers take less time than a recurrence.
+_FEW = 2048
 # Relative error of sums by rounding.
 ROUNDING = 1e-15
 # Integral and Legendre coefficients of an integrand, amid and last, by its values at the nodes.
@@ -108,13 +114,7 @@ def panels_of_lines(
     Edges that are no breakpoints are left out where a panel without them is no wider than all that
     it joins.
 
-    Returns
-    -------
-    line : ndarray, shape (panels,)
-        To which line each panel belongs, sorted.
-    nodes : ndarray, shape (panels, ORDER)
-    half : ndarray, shape (panels,)
-        Half widths.
+    Returns to which line each panel belongs, sorted, its nodes (panels, ORDER) and its half width.
     """
     widest = WIDEST if end == END else FALLS / end
     grid = np.linspace(-end, end, int(2 * end / widest) + 2)
@@ -142,11 +142,8 @@ def averages_about(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """⟨ψ⟩ of Gaussian variables with means and standard deviations (m,).
 
-    Returns
-    -------
-    values, errors, sizes : ndarray, shape (functions, m)
-        The sizes are ⟨|ψ|⟩. All functions have the breakpoints of the first one. Without a
-        deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
+    Values, errors and sizes ⟨|ψ|⟩, (functions, m). All functions have the breakpoints of the first
+    one. Without a deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
     """
     extents = [function.extent(deviation, mean).max(initial=END) for function in functions]
     end = max(extents)
@@ -165,3 +162,50 @@ def averages_about(
     sides = [np.nextafter(mean[certain], end) for end in (-np.inf, np.inf)]
     values[:, certain] = [(function(sides[0]) + function(sides[1])) / 2 for function in functions]
     return values, np.where(certain, 0.0, errors), sizes
+
+
+@lru_cache(maxsize=64)
+def nodes(count: int) -> np.ndarray:
+    """The zeros of T_count, ascending, shape (count,)."""
+    return _kept(chebyshev.chebpts1(count))
+
+
+@lru_cache(maxsize=64)
+def transform(count: int) -> np.ndarray:
+    """The matrix from values at the nodes to the coefficients of T_0, ..., T_{count-1}.
+
+    Examples
+    --------
+    >>> (transform(4) @ nodes(4) ** 2).round(12) + 0.0
+    array([0.5, 0. , 0.5, 0. ])
+    """
+    matrix = chebyshev.chebvander(nodes(count), count - 1).T * (2 / count)
+    matrix[0] /= 2
+    return _kept(matrix)
+
+
+def _kept(values: np.ndarray) -> np.ndarray:
+    """Values that are shared by all that ask for them."""
+    values.flags.writeable = False
+    return values
+
+
+def polynomials(x: np.ndarray, count: int) -> np.ndarray:
+    """T_0, ..., T_{count-1} at points (m,) in [-1, 1], shape (count, m).
+
+    Cosines of few numbers, a recurrence for many; NumPy's function takes longer.
+
+    Examples
+    --------
+    >>> polynomials(np.array([0.5]), 3).ravel()
+    array([ 1. ,  0.5, -0.5])
+    """
+    if count * len(x) <= _FEW:
+        return np.cos(np.multiply.outer(np.arange(count), np.arccos(np.clip(x, -1.0, 1.0))))
+    values, twice = np.empty((count, len(x))), 2 * x
+    values[0] = 1
+    values[1:2] = x
+    for k in range(2, count):
+        np.multiply(twice, values[k - 1], out=values[k])
+        values[k] -= values[k - 2]
+    return values

@@ -32,17 +32,8 @@ _SINGULAR = 1e-14
 def average(functions: Sequence[Function], K: np.ndarray, rtol: float) -> float:
     """⟨Π f_i(x_i)⟩ of d centred Gaussian variables.
 
-    Parameters
-    ----------
-    functions : sequence of d Function
-    K : ndarray, shape (d, d)
-    rtol : float
-        Relative to the average of the modulus.
-
-    Raises
-    ------
-    QuadratureError
-        If two numbers of nodes do not agree.
+    ``rtol`` is relative to the average of the modulus; QuadratureError if two numbers of nodes
+    differ.
 
     Examples
     --------

@@ -11,13 +11,13 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import not_vanishing, one_minus_correlation
 from fieldtheory.averages.quadrature.mehler import Series, derivative_scales, natural_size
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.averages.quadrature.pair_tables import PairTables
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.vanishing import not_vanishing, one_minus_correlation
+from fieldtheory.averages.routes import SETTINGS
 
 TOLERANCE = 1e-12
 # A series of this share of the tolerance is taken.
@@ -42,12 +42,6 @@ class Pairs(NamedTuple):
 
 class PairAverages:
     """⟨φ(x)ψ(y)⟩, or ⟨φ(x);ψ(y)⟩ = ⟨φψ⟩ − ⟨φ⟩⟨ψ⟩, with derivatives, for arrays (a, b, t).
-
-    Parameters
-    ----------
-    first, second : Function
-        φ and ψ, by default the same.
-    connected : bool
 
     Examples
     --------
@@ -81,20 +75,9 @@ class PairAverages:
         derivatives by nested panels to the integral of the modulus where that is larger. Two
         variables without variance count as one.
 
-        Parameters
-        ----------
-        a, b, t : array_like
-        rtol : float
-        kinds : int
-            How many of value, ∂/∂t, ∂/∂a and ∂/∂b are computed: 1, 2 or 4, others are NaN. Where φ'
-            and ψ' have δ-functions at the same place that of t is infinite at t = √(ab).
-        many : bool
-            Whether it will be asked for so many pairs that all cells of tables pay.
-
-        Raises
-        ------
-        QuadratureError
-            If one misses the tolerance.
+        The first ``kinds``, 1, 2 or 4, of value, ∂/∂t, ∂/∂a and ∂/∂b are computed, others are NaN.
+        Where φ' and ψ' have δ-functions at the same place that of t is infinite at t = √(ab).
+        ``many`` says that it will be asked for so many pairs that all cells of tables pay.
         """
         a, b, t = (np.array(v, dtype=float).ravel() for v in np.broadcast_arrays(a, b, t))
         a, b, t = not_vanishing(a, b, t)

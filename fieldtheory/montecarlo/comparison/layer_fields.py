@@ -11,7 +11,7 @@ from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
 from fieldtheory.numerics.fields import Field
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.symmetric_matrices import own_pairs
 

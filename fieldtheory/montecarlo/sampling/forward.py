@@ -14,9 +14,8 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Most numbers in one array: few enough for the cache, enough to hide the cost of a call.
 TILE = 2**16

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import BATCHES, Weighted, covariance_batches
 from fieldtheory.numerics.infinite_width.block_functions import network_functions

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import relative_tolerance
+from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
-from fieldtheory.numerics.infinite_width.vanishing_variances import limit_input_kernel
+from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
 from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back

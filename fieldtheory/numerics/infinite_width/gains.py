@@ -6,11 +6,10 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import homogeneous_averages
 from fieldtheory.numerics.infinite_width.parallel import are_parallel
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import add_skip, require_finite
 
 
 def variance_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:

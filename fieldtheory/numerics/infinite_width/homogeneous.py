@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldtheory.averages.integrands.exact_differences import PARALLEL, one_minus_correlation
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.vanishing import PARALLEL, one_minus_correlation
 from fieldtheory.networks.coefficients import LayerCoefficients
 
 # Below this angle sin θ − θ cos θ is a series Σ (−1)^(k+1) 2k θ^(2k+1)/(2k+1)!, last terms first.

@@ -10,13 +10,13 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import narrow_alone
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.homogeneous import averages_along
 from fieldtheory.numerics.infinite_width.parallel import are_parallel, as_parallel
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Variances above have integrals that exceed float64.
 _LARGEST = 1e100
@@ -220,3 +220,47 @@ def _through_layers(
 def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarray:
     """Mask of the pairs with both variances and the covariance equal."""
     return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)
+
+
+def limit_variances(network: DeepNetwork, K: np.ndarray) -> np.ndarray:
+    """Variances K^(l), zeros replaced by a small variance where φ jumps at zero.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    K : ndarray, shape (n, ...)
+
+    Examples
+    --------
+    >>> from fieldtheory.networks.residual import ResidualNetwork
+    >>> networks = [ResidualNetwork(depth=1, activation=name) for name in ("relu", "sign")]
+    >>> [limit_variances(network, np.zeros(2)).tolist() for network in networks]
+    [[0.0, 0.0], [1e-60, 1e-60]]
+    """
+    if np.all(K) or not any(0.0 in psi.jumping for psi in network_functions(network).functions):
+        return K
+    return narrow_alone(K)
+
+
+def limit_kernels(
+    network: DeepNetwork, K: np.ndarray, C: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`limit_variances` for K^(l) and C^(l) of several inputs, both (L + 1, P, P).
+
+    Inputs of variance zero count as identical.
+    """
+    own = np.diagonal(K, axis1=1, axis2=2)
+    narrow = limit_variances(network, own)
+    if narrow is own:
+        return K, C
+    zero = own == 0
+    both = zero[:, :, None] & zero[:, None, :]
+    K = np.where(both, np.sqrt(narrow[:, :, None] * narrow[:, None, :]), K)
+    return K, np.concatenate([np.where(both[:1], K[:1], C[:1]), C[1:]])
+
+
+def limit_input_kernel(network: DeepNetwork, K0: np.ndarray) -> np.ndarray:
+    """`limit_variances` for the kernel of the inputs, a number or (P, P)."""
+    if K0.ndim:
+        return limit_kernels(network, K0[None], K0[None])[0][0]
+    return limit_variances(network, K0[None])[0]

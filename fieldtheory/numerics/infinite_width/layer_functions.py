@@ -18,11 +18,11 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.averages.integrands.breakpoints import pieces_of
+from fieldtheory.averages.integrands.exact_differences import narrow_precise
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import coefficients_of, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.vanishing import narrow_precise
 from fieldtheory.compiling.functions import lambdify
 from fieldtheory.compiling.translation import closed_function, is_closed
 from fieldtheory.networks.activations import Activation
@@ -300,8 +300,7 @@ class LayerFunctions:
             return lambdify([K_XX], expression, self.backend)
         if not all(map(is_closed, [expression if of is None else of, expression])):
             return self._in_engine(engine)
-        guarded = closed_function([K_XX], [expression], lambda K: [engine(K)])
-        return lambda K: guarded(K)[0]
+        return closed_function([K_XX], expression, engine)
 
     def _of_pair(
         self, expression: Any, engine: Callable[..., Any], of: sp.Expr
@@ -320,10 +319,7 @@ class LayerFunctions:
         # Closed forms of averages with δ-functions are slow to look for: φ itself is asked first.
         if not all(map(is_closed, [of, *entries])):
             return self._in_engine(engine)
-        if isinstance(expression, list):
-            return closed_function(variables, expression, engine)
-        guarded = closed_function(variables, [expression], lambda *K: [engine(*K)])
-        return lambda *K: guarded(*K)[0]
+        return closed_function(variables, expression, engine)
 
     @staticmethod
     def _in_engine(engine: Callable[..., Any]) -> Callable[..., Any]:

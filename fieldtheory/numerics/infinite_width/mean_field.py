@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.numerics.infinite_width import gains, kernels, vanishing_variances
+from fieldtheory.numerics.infinite_width import gains, kernels
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
 from fieldtheory.numerics.symmetric_matrices import assembled
@@ -112,7 +112,7 @@ class MeanField:
     def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
         """C*^(l) and K^(l), variances of zero as limits of small ones where φ jumps at zero."""
         C, K = self.variances
-        K = vanishing_variances.limit_variances(self.network, K)
+        K = kernels.limit_variances(self.network, K)
         return np.concatenate([K[:1], C[1:]]), K
 
     @cached_property

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fieldtheory.averages.integrands.exact_differences import determinant
-from fieldtheory.averages.vanishing import PARALLEL
+from fieldtheory.averages.integrands.exact_differences import PARALLEL, determinant
 from fieldtheory.numerics.infinite_width.homogeneous import gaps_of
 
 # 1 − |c| that the roundings of averages leave of pairs that were parallel in the layer before.

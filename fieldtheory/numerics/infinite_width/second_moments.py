@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.quadrature.chebyshev_series import nodes
+from fieldtheory.averages.integrands.exact_differences import VANISHING
 from fieldtheory.averages.quadrature.one_variable import coefficients_of, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
+from fieldtheory.averages.quadrature.panels import nodes
 from fieldtheory.averages.quadrature.two_variables import TOLERANCE
-from fieldtheory.averages.tolerance import tolerance
-from fieldtheory.averages.vanishing import VANISHING
+from fieldtheory.averages.routes import tolerance
 
 # What exceeds this at the small variance that counts as zero diverges.
 _DIVERGES = 1e17

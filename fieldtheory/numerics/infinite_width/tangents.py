@@ -16,10 +16,9 @@ import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.numerics.finite import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, pair_layers
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
+from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Indices α and β of pairs of inputs.
 Pairs = tuple[np.ndarray, ...]

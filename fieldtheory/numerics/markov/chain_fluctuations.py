@@ -22,8 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import unpacked

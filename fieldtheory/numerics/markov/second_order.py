@@ -31,10 +31,10 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.networks.activations import h
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.block_functions import Entry
 from fieldtheory.numerics.markov.block_chain import BlockChain
-from fieldtheory.numerics.one_input.one_theory import resummed
+from fieldtheory.numerics.one_input import resummed
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.validity import warn_if_orders_are_close
 
 # Derivatives that the order 1/N² asks for, and the error of their averages.

@@ -18,11 +18,9 @@ from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
@@ -31,7 +29,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import (
     first_order,
     second_order,
 )
-from fieldtheory.numerics.recursion import accumulate
+from fieldtheory.numerics.recursion import accumulate, ratio
 from fieldtheory.theory.elementary_averages import X
 
 if TYPE_CHECKING:
@@ -40,29 +38,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Settings:
-    """Resolutions that are compared, and errors.
+    """Resolutions that are compared, and errors."""
 
-    Parameters
-    ----------
-    nodes, fewer_nodes, fewer_numbers : int, int, float
-        Nodes of a panel, and those and the wave numbers of the coarser resolution.
-    acceptable : float
-        Errors that one may want to take.
-    natural : float
-        Corrections smaller than this times their natural size are compared with that.
-    constant : float
-        φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of
-        this.
-    layers : int
-        Layers whose factors are multiplied before they multiply the densities of earlier ones.
-    """
-
+    # Nodes of a panel, and those and the wave numbers of the coarser resolution.
     nodes: int = 20
     fewer_nodes: int = 16
     fewer_numbers: float = 0.9
+    # Errors that one may want to take.
     acceptable: float = 0.05
+    # Corrections smaller than this times their natural size are compared with that.
     natural: float = 1e-5
+    # φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of this.
     constant: float = 1e-6
+    # Layers whose factors are multiplied before they multiply the densities of earlier ones.
     layers: int = 16
 
 
@@ -70,28 +58,19 @@ _SETTINGS = _Settings()
 
 
 class Neurons(NamedTuple):
-    """State of the neurons of a network at the saddle point.
+    """State of the neurons of a network at the saddle point."""
 
-    Parameters
-    ----------
-    square : Function
-        φ².
-    weights : ndarray, shape (L + 1,)
-        a_1, ..., a_{L+1}.
-    K, moments : ndarray, shape (L + 1,)
-        The variances of the signals, and M(K) = ⟨φ²⟩.
-    correlations, noise : ndarray, shape (L,)
-        Of the signals of one layer and the next, and √(C/K) of the next.
-    skips, added : ndarray, shape (L,)
-        γ, and C of the next.
-    """
-
+    # φ².
     square: Function
+    # (L + 1,): a_1, ..., a_{L+1}.
     weights: np.ndarray
+    # (L + 1,): The variances of the signals, and M(K) = ⟨φ²⟩.
     K: np.ndarray
     moments: np.ndarray
+    # (L,): Of the signals of one layer and the next, and √(C/K) of the next.
     correlations: np.ndarray
     noise: np.ndarray
+    # (L,): γ, and C of the next.
     skips: np.ndarray
     added: np.ndarray
 
@@ -130,10 +109,13 @@ class Neurons(NamedTuple):
         """The layers in Fourier series, or on nodes without a spectrum."""
         weights, K, correlations = self.weights, self.K, self.correlations
         if spectrum is not None:
-            from fieldtheory.numerics.neurons.fourier_basis import in_fourier_series
+            from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series
 
             chain = correlations, self.skips, self.added
-            spectrum = spectrum.coarser(_SETTINGS.fewer_numbers) if coarser else spectrum
+            if coarser:
+                share = _SETTINGS.fewer_numbers
+                few = (np.ceil(share * each).astype(int) for each in spectrum[1:])
+                spectrum = Spectrum((1 + share) / 2 * spectrum.reach, *few)
             return in_fourier_series(self.square, weights, K, chain, spectrum)
         from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 
@@ -177,21 +159,8 @@ def at_first_order(
 ) -> FirstOrder:
     """The coefficients of 1/N.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    layers : LayerCoefficients
-    kernels : pair of ndarray, shape (L + 2,)
-        C*^(l) and K*^(l).
-
-    Returns
-    -------
-    FirstOrder
-
-    Raises
-    ------
-    QuadratureError
-        If the result is not found to 1e-9, or to ``rtol``.
+    ``kernels`` are C*^(l) and K*^(l); QuadratureError if the result is not found to 1e-9, or
+    ``rtol``.
     """
     C, K = kernels
     # Signals of small branches hardly fluctuate, and means are shifted by no more than they do.
@@ -214,10 +183,8 @@ def at_first_order(
 def squares_of_layers(neurons: Neurons) -> np.ndarray:
     """⟨φ²(h^(k)) ; φ²(h^(l))⟩ of all layers, shape (L + 1, L + 1), of neurons with the weights 1.
 
-    Raises
-    ------
-    QuadratureError
-        If an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of φ².
+    QuadratureError if an entry misses 1e-9, or ``rtol``, of the geometric mean of the variances of
+    φ².
     """
     with np.errstate(all="ignore"):
         spectrum = neurons.spectrum(0)
@@ -286,19 +253,8 @@ def at_second_order(
 ) -> tuple[SecondOrder, tuple[str, ...]]:
     """The coefficients of 1/N², and which of them are not resolved.
 
-    Parameters
-    ----------
-    network, layers, kernels
-        As in `at_first_order`.
-    variance : ndarray, shape (L + 2,)
-        N Var C^(l) to order 1/N.
-
-    Returns
-    -------
-    result : SecondOrder
-    failures : tuple of str
-        For the shift, the variance and the third cumulant: why it misses 1e-8, or ``rtol``; empty
-        if it does not.
+    ``variance`` is N Var C^(l) to order 1/N. Why the shift, the variance or the third cumulant
+    misses 1e-8, or ``rtol``, is said in words, empty if it does not.
     """
     C, K = kernels
     with np.errstate(over="ignore"):

@@ -29,40 +29,27 @@ from fieldtheory.numerics.neurons.interacting_neurons import Observable
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the Fourier series of neurons.
+    """Numbers of the Fourier series of neurons."""
 
-    Parameters
-    ----------
-    reach : float
-        Half the interval in deviations of the signals, at least and about twice at most.
-    end : float
-        The spectrum of a Gaussian times polynomials ends at this over its deviation.
-    finer, products : float
-        Points beyond what resolves densities: D², and products of densities and D at order
-        1/N².
-    fewest, factor, rounding, most : int, float, float, int
-        Points at which the spectrum of φ² is found, at least and by which factor more, what of
-        it is rounding, and the most points of a layer.
-    parts : int
-        Parts of an octave of deviations for which one spectrum of φ² stands.
-    largest : float
-        Functions that are larger at the ends of intervals drown averages in the rounding of
-        densities.
-    left_out : float
-        The largest second derivative that is left out of φ² and its square, relative to the
-        largest.
-    """
-
+    # Half the interval in deviations of the signals, at least and about twice at most.
     reach: float = 10.0
+    # The spectrum of a Gaussian times polynomials ends at this over its deviation.
     end: float = 10.0
+    # Points beyond what resolves densities: D², and products of densities and D at order 1/N².
     finer: float = 1.1
     products: float = 1.5
+    # Points at which the spectrum of φ² is found, at least and by which factor more, what of it is
+    # rounding, and the most points of a layer.
     fewest: int = 1 << 8
     factor: float = 1.6
     rounding: float = 1e-15
     most: int = 1 << 12
+    # Parts of an octave of deviations for which one spectrum of φ² stands.
     parts: int = 16
+    # Functions that are larger at the ends of intervals drown averages in the rounding of
+    # densities.
     largest: float = 1e5
+    # The largest second derivative that is left out of φ² and its square, relative to the largest.
     left_out: float = 1e-12
 
 
@@ -72,24 +59,13 @@ _FAST = np.array([fft.next_fast_len(ceil(2 ** (i / 3)), real=True) for i in rang
 
 
 class Spectrum(NamedTuple):
-    """Resolution of the layers of a network, shapes (L + 1,).
+    """Resolution of the layers of a network, shapes (L + 1,)."""
 
-    Parameters
-    ----------
-    reach : ndarray
-        R.
-    numbers, points : ndarray of int
-        Wave numbers of densities, and points on either side of zero.
-    """
-
+    # R.
     reach: np.ndarray
+    # Wave numbers of densities, and points on either side of zero.
     numbers: np.ndarray
     points: np.ndarray
-
-    def coarser(self, share: float) -> Spectrum:
-        """With a share of the wave numbers and the points, on shorter intervals."""
-        few = [np.ceil(share * each).astype(int) for each in (self.numbers, self.points)]
-        return Spectrum((1 + share) / 2 * self.reach, *few)
 
 
 def spectrum_of(
@@ -97,16 +73,8 @@ def spectrum_of(
 ) -> Spectrum | None:
     """The wave numbers and points that the layers take, None if they are too many.
 
-    Parameters
-    ----------
-    square : Function
-        φ².
-    K : ndarray, shape (L + 1,)
-        Variances of the signals.
-    skips, added : ndarray, shape (L,)
-        γ and C of every layer but the first.
-    products : bool
-        Whether densities are multiplied by D.
+    ``added`` is C of every layer but the first; ``products`` says whether densities are multiplied
+    by D.
     """
     if len(square.kinks) or not K.min() > 0:
         return None
@@ -134,12 +102,8 @@ def spectrum_of(
     product = (skips == 1) & (np.diff(octave) == 0)
     left = np.maximum(np.append(0.0, noise), np.append(np.where(product, noise, np.inf), 0.0))
     numbers = reach / pi * np.minimum(numbers, np.maximum(left, _SETTINGS.end / deviation))
-    return Spectrum(reach, _rounded(numbers + 1), _rounded(points))
-
-
-def _rounded(counts: np.ndarray) -> np.ndarray:
-    """The next numbers of points of which transforms are fast."""
-    return _FAST[np.searchsorted(_FAST, counts)]
+    counts = (_FAST[np.searchsorted(_FAST, each)] for each in (numbers + 1, points))
+    return Spectrum(reach, *counts)
 
 
 @lru_cache(maxsize=256)
@@ -179,14 +143,8 @@ def _last_number(density: np.ndarray, size: float) -> int:
 class Grid:
     """Points and wave numbers.
 
-    Parameters
-    ----------
-    reach : float
-        R.
-    count, points : int
-        Wave numbers, and points on either side of zero.
-    even : bool
-        Whether only even functions occur: points h > 0, and cosines.
+    Half the interval is ``reach``; ``points`` are on either side of zero. If only ``even``
+    functions occur they are at h > 0, and waves are cosines.
     """
 
     def __init__(self, reach: float, count: int, points: int, even: bool) -> None:
@@ -198,10 +156,6 @@ class Grid:
         if not even:
             orders = np.concatenate([orders, orders + 1])
         self.k2 = (pi / reach * orders) ** 2
-
-    def gaussian(self, K: np.ndarray) -> np.ndarray:
-        """The density N(0, K) at the points times their spacing, for variances (m, 1)."""
-        return self.spacing / np.sqrt(2 * pi * K) * np.exp(-(self.h**2) / (2 * K))
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Σ cos(kh) and Σ sin(kh) times values (..., points)."""
@@ -226,20 +180,15 @@ class Grid:
         return np.concatenate([(cosines - sines)[..., ::-1], cosines + sines], axis=-1) / 2
 
 
+@dataclass(eq=False)
 class FourierBasis:
-    """Densities of one layer, and functions that are averaged over them.
+    """Densities of one layer, and functions that are averaged over them."""
 
-    Parameters
-    ----------
-    grid : Grid
-    K : float
-        The variance of the signals.
-    gaussian : ndarray
-        The density N(0, K) at the points times their spacing.
-    """
-
-    def __init__(self, grid: Grid, K: float, gaussian: np.ndarray) -> None:
-        self.grid, self.K, self.gaussian = grid, K, gaussian
+    grid: Grid
+    # The variance of the signals.
+    K: float
+    # The density N(0, K) at the points times their spacing.
+    gaussian: np.ndarray
 
     @cached_property
     def _units(self) -> list[np.ndarray]:
@@ -284,12 +233,7 @@ class FourierBasis:
 class FourierStep:
     """From the densities of one layer to those of the next.
 
-    Parameters
-    ----------
-    here, there : FourierBasis
-        Of the two layers.
-    correlation, skip, added : float
-        c of their signals, γ, and C of the next layer.
+    ``correlation`` is that of their signals, ``skip`` γ, and ``added`` C of the next layer.
     """
 
     def __init__(
@@ -311,13 +255,11 @@ class FourierStep:
         factors = self.noise
         if j:
             factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
-        return factors.reshape(-1, *[1] * (u.ndim - 1)) * self._skipped(u)
-
-    def _skipped(self, u: np.ndarray) -> np.ndarray:
-        """The densities of γh, on the interval of the next layer."""
+        factors = factors.reshape(-1, *[1] * (u.ndim - 1))
+        # The densities of γh, on the interval of the next layer.
         old, new = self.here.count, self.there.grid.count
         if self.ratio == 1 and old == new:
-            return u
+            return factors * u
         parts = [u] if self.here.even else [u[:old], u[old:]]
         if self.ratio == 0:
             parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
@@ -327,7 +269,7 @@ class FourierStep:
         else:
             maps = _stretched(self.ratio, max(old, new))
             parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
-        return np.concatenate(parts)
+        return factors * np.concatenate(parts)
 
 
 @lru_cache(maxsize=16)
@@ -349,15 +291,7 @@ def in_fourier_series(
 ) -> Iterator[tuple[Observable, FourierStep | None]]:
     """The observable of every layer l = 0, ..., L and the step to the next one.
 
-    Parameters
-    ----------
-    square : Function
-        φ², without breakpoints.
-    weights, K : ndarray, shape (L + 1,)
-        a_{l+1}, and K*^(l) of the signals.
-    chain : tuple of ndarray, shape (L,)
-        Between h^(l) and h^(l+1): the correlations, γ, and the variance C that is added.
-    spectrum : Spectrum
+    ``chain`` has between h^(l) and h^(l+1) the correlations, γ, and the variance C that is added.
     """
     links = zip(*chain, strict=True)
     before = None
@@ -378,7 +312,8 @@ def _on_grid(
 ) -> tuple[list[FourierBasis], list[Observable]]:
     """The observables of some layers."""
     values = square(grid.h)
-    gaussians, a = grid.gaussian(K[layers, None]), weights[layers, None]
+    variances, a = K[layers, None], weights[layers, None]
+    gaussians = grid.spacing / np.sqrt(2 * pi * variances) * np.exp(-(grid.h**2) / (2 * variances))
     means = gaussians @ values
     D = a * (values - means[:, None])
     averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))

@@ -59,27 +59,18 @@ class Space(Protocol):
 
 
 class Observable(NamedTuple):
-    """Contribution of a layer to the next kernel, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K).
+    """Contribution of a layer to the next kernel, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K)."""
 
-    Parameters
-    ----------
-    space : Space
-        How functions of h are represented.
-    values : ndarray, shape (m,)
-        D on the nodes.
-    density, averaging : ndarray, shape (n,)
-        D as a density, and what averages D.
-    square : float
-        ⟨D²⟩.
-    mean : float
-        ⟨g⟩ on the nodes.
-    """
-
+    # How functions of h are represented.
     space: Space
+    # (m,): D on the nodes.
     values: np.ndarray
+    # (n,): D as a density, and what averages D.
     density: np.ndarray
     averaging: np.ndarray
+    # ⟨D²⟩.
     square: float
+    # ⟨g⟩ on the nodes.
     mean: float
 
 
@@ -130,18 +121,12 @@ class FirstOrder(NamedTuple):
 
 
 class SecondOrder(NamedTuple):
-    """N² times what the kernels C^(1), ..., C^(L+1) have at order 1/N², shapes (L + 1,).
-
-    Parameters
-    ----------
-    shift, variance, third_cumulant : ndarray
-    pairing : ndarray
-        N² times the term of ⟨h_i² ; h_j²⟩/K² of two neurons i ≠ j of the hidden layers.
-    """
+    """N² times what the kernels C^(1), ..., C^(L+1) have at order 1/N², shapes (L + 1,)."""
 
     shift: np.ndarray
     variance: np.ndarray
     third_cumulant: np.ndarray
+    # N² times the term of ⟨h_i² ; h_j²⟩/K² of two neurons i ≠ j of the hidden layers.
     pairing: np.ndarray
 
 
@@ -160,14 +145,8 @@ def first_order(layers: Layers) -> FirstOrder:
         r' = c² Λr + β Λs + (β²/2) q e_2,    m_1' = Λm_1 + δ v_1 + P_1ᵀs + q v_2,    Λ = P_0ᵀ
         s = D + g_1 D,    q = ⟨D²⟩ + D·g_1 D,    δ = D·m_1,    v_j = P_jᵀ 1,  β = v_1·e_2
 
-    Parameters
-    ----------
-    layers : iterable
-        The observable D of every layer l = 0, ..., L and the step to the next one, None at the end.
-
-    Returns
-    -------
-    FirstOrder
+    ``layers`` has the observable D of every layer l = 0, ..., L and the step to the next one, None
+    at the end.
     """
     shifts, variances = [], []
     r = m = np.zeros(0)
@@ -183,17 +162,7 @@ def first_order(layers: Layers) -> FirstOrder:
 
 
 def second_order(layers: Layers) -> SecondOrder:
-    """⟨C⟩, Var C and the third cumulant of C of all layers at order 1/N².
-
-    Parameters
-    ----------
-    layers : iterable
-        As in `first_order`.
-
-    Returns
-    -------
-    SecondOrder
-    """
+    """⟨C⟩, Var C and the third cumulant of C of all layers at order 1/N²."""
     moments = []
     state = None
     for D, step in layers:
@@ -220,23 +189,16 @@ class _State(NamedTuple):
 
 
 class _Second(NamedTuple):
-    """Averages of a layer at order 1/N².
+    """Averages of a layer at order 1/N²."""
 
-    Parameters
-    ----------
-    shift, variance, third_cumulant : float
-        N² times the terms of ⟨d⟩, ⟨d;d⟩ and ⟨d;d;d⟩.
-    coupling, twice : ndarray
-        N² times those of ⟨d;h_n⟩ and ⟨d;d;h_n⟩.
-    h2D, rD, BD, ED : ndarray
-        The products e_2 D and r D, and the matrices applied to D.
-    """
-
+    # N² times the terms of ⟨d⟩, ⟨d;d⟩ and ⟨d;d;d⟩.
     shift: float
     variance: float
     third_cumulant: float
+    # N² times those of ⟨d;h_n⟩ and ⟨d;d;h_n⟩.
     coupling: np.ndarray
     twice: np.ndarray
+    # The products e_2 D and r D, and the matrices applied to D.
     h2D: np.ndarray
     rD: np.ndarray
     BD: np.ndarray

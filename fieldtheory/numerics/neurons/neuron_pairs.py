@@ -23,16 +23,11 @@ Products = Iterable[tuple[float, str, str]]
 
 
 class Pairs(NamedTuple):
-    """The symmetric functions g_2, B and E of `interacting_neurons`, Σ_ab u_a core_ab u_b.
+    """The symmetric functions g_2, B and E of `interacting_neurons`, Σ_ab u_a core_ab u_b."""
 
-    Parameters
-    ----------
-    basis : ndarray, shape (n, k)
-        The vectors u, orthonormal.
-    cores : ndarray, shape (3, k, k)
-    """
-
+    # (n, k): The vectors u, orthonormal.
     basis: np.ndarray
+    # (3, k, k)
     cores: np.ndarray
 
     @staticmethod
@@ -57,15 +52,8 @@ class Pairs(NamedTuple):
     ) -> Pairs:
         """A sum of cores between bases and of products of vectors; what is negligible is dropped.
 
-        Parameters
-        ----------
-        blocks : mapping
-            From the numbers of two bases to the cores (3, k, k) between them.
-        bases : tuple of ndarray, shape (n, k)
-        vectors : mapping
-            From names to vectors (n,).
-        added : tuple of list
-            The products of vectors that are added to each of the three.
+        ``blocks`` has the cores (3, k, k) between two bases by their numbers, ``added`` the
+        products of vectors that are added to each of the three.
         """
         columns = [*bases, np.stack(list(vectors.values()), axis=1)]
         starts = np.cumsum([0, *(part.shape[1] for part in columns)])

@@ -12,36 +12,27 @@ from numpy.polynomial import hermite_e, legendre
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """Numbers of the nodes of neurons.
+    """Numbers of the nodes of neurons."""
 
-    Parameters
-    ----------
-    reach, noise : float
-        Deviations of the signals and of the noise beyond which the Gaussian is negligible.
-    widest, smoothed : float
-        Widths of panels: of the widest in deviations of the signals, and at a breakpoint of an
-        earlier layer in deviations of the noise since then.
-    part, part_nodes : float, int
-        Subdivisions of wider panels: their widths in deviations of the noise, and their nodes.
-    low : int
-        Hermite polynomials whose part of a function is moved on exactly: derivatives of narrow
-        Gaussians leave less rounding without them.
-    equal : float
-        Differences of variances and correlations of layers that are rounding.
-    """
-
+    # Deviations of the signals and of the noise beyond which the Gaussian is negligible.
     reach: float = 10.0
     noise: float = 8.5
+    # Widths of panels: of the widest in deviations of the signals, and at a breakpoint of an
+    # earlier layer in deviations of the noise since then.
     widest: float = 1.7
     smoothed: float = 6.0
+    # Subdivisions of wider panels: their widths in deviations of the noise, and their nodes.
     part: float = 4.25
     part_nodes: int = 14
+    # Hermite polynomials whose part of a function is moved on exactly: derivatives of narrow
+    # Gaussians leave less rounding without them.
     low: int = 10
+    # Differences of variances and correlations of layers that are rounding.
     equal: float = 1e-14
 
 
@@ -49,21 +40,14 @@ NODES = NodeSettings()
 
 
 class Nodes(NamedTuple):
-    """Functions of z = h/√K* by their values times the roots of the weights of the nodes.
+    """Functions of z = h/√K* by their values times the roots of the weights of the nodes."""
 
-    Parameters
-    ----------
-    edges : ndarray, shape (m + 1,)
-        Of the panels; on z >= 0 for even functions.
-    z, roots : ndarray, shape (n,)
-        The squares of the roots are the weights of averages over N(0, 1).
-    stride : {1, 2}
-        2 for even functions, on z > 0.
-    """
-
+    # (m + 1,): Of the panels; on z >= 0 for even functions.
     edges: np.ndarray
+    # (n,): The squares of the roots are the weights of averages over N(0, 1).
     z: np.ndarray
     roots: np.ndarray
+    # 2 for even functions, on z > 0.
     stride: int
 
     @property

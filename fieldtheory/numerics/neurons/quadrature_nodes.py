@@ -35,24 +35,16 @@ from fieldtheory.numerics.neurons.node_panels import (
 
 
 class NodeStep(NamedTuple):
-    """From the nodes of one layer to those of the next.
+    """From the nodes of one layer to those of the next."""
 
-    Parameters
-    ----------
-    nodes : Nodes
-        Of the next layer.
-    correlation, variance : float
-        See `interacting_neurons.Step`.
-    matrices : list of sparse matrices
-        P_jᵀ, j = 0, 1, ...
-    low, raised : ndarray, shapes (n, k) and (n', k + 6)
-        Hermite polynomials on the nodes of the two layers.
-    """
-
+    # Of the next layer.
     nodes: Nodes
+    # See `interacting_neurons.Step`.
     correlation: float
     variance: float
+    # P_jᵀ, j = 0, 1, ...
     matrices: list[Any]
+    # (n, k) and (n', k + 6): Hermite polynomials on the nodes of the two layers.
     low: np.ndarray
     raised: np.ndarray
     factors: None = None
@@ -84,17 +76,8 @@ def on_nodes(
 ) -> Iterator[tuple[Observable, NodeStep | None]]:
     """The observable of every layer l = 0, ..., L and the step to the next one.
 
-    Parameters
-    ----------
-    square : Function
-        φ².
-    weights, K, correlations, noise : ndarray, shapes (L + 1,), (L + 1,), (L,), (L,)
-        a_{l+1}, K*^(l) of the signals, the correlations of h^(l) and h^(l+1), and the deviations
-        √(C/K) of the noise between them.
-    count : int
-        Nodes of a panel.
-    highest : int
-        The largest j of P_j.
+    ``noise`` are the deviations √(C/K) between layers, ``count`` the nodes of a panel, ``highest``
+    the largest j of P_j.
     """
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
     here, own = layer_nodes(square, float(K[0]), smoothed, count, stride)
@@ -158,24 +141,17 @@ def _matrices(
 
 
 class _Blocks(NamedTuple):
-    """Contributions of the nodes of a panel of one layer at a node of the next, for pairs of them.
+    """Contributions of the nodes of a panel of one layer at a node of the next, by pairs."""
 
-    Parameters
-    ----------
-    c, s, variance : float
-        The correlation, the deviation of the noise, and K' of the next layer.
-    z, low, high : ndarray, shape (m,)
-        The nodes of the next layer, and the ends of the panels.
-    size, highest : int
-        Nodes of a panel, and the largest j of P_j.
-    """
-
+    # The correlation, the deviation of the noise, and K' of the next layer.
     c: float
     s: float
     variance: float
+    # (m,): The nodes of the next layer, and the ends of the panels.
     z: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    # Nodes of a panel, and the largest j of P_j.
     size: int
     highest: int
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.averages.errors import QuadratureError
-from fieldtheory.averages.tolerance import DEFAULT, relative_tolerance
+from fieldtheory.averages.routes import DEFAULT, relative_tolerance
 from fieldtheory.compiling.translation import is_closed
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.theory.elementary_averages import LayerAverages

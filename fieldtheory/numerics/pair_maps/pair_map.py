@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.pair_maps.pair_pieces import MAPS, PairMap, variances_of
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion

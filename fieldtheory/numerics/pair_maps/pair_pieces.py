@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from fieldtheory.averages.quadrature.chebyshev_series import nodes, transform
+from fieldtheory.averages.quadrature.panels import nodes, transform
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.tolerance import tolerance
+from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
@@ -41,21 +40,14 @@ _SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 
 
 class Truncated(NamedTuple):
-    """Averages by Hermite coefficients, and about what the orders that are left out add.
+    """Averages by Hermite coefficients, and about what the orders that are left out add."""
 
-    Parameters
-    ----------
-    orders : int
-        How many are kept.
-    values, left_out : ndarray
-    missed : float
-        The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel
-        inputs of φ that jumps they are sums that converge slowly.
-    """
-
+    # How many are kept.
     orders: int
     values: np.ndarray
     left_out: np.ndarray
+    # The relative error of the coefficients themselves, by that of ⟨φφ⟩: of nearly parallel inputs
+    # of φ that jumps they are sums that converge slowly.
     missed: float = 0.0
 
     @property
@@ -111,9 +103,8 @@ def correlators(signals: Signals) -> Truncated | None:
 
     None where φ has kinks and its orders take more than `Settings.pair_operations`.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
-        return _exact(piecewise_linear.correlators(signals, lines))
+    if signals.lines:
+        return _exact(piecewise_linear.correlators(signals))
     functions = len(signals.K) * len(signals.pairs[0]) ** 2
     longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
     fewest, allowed = 0, allowed_error(signals)
@@ -221,12 +212,9 @@ def within_layers(signals: Signals) -> Truncated:
     Where series of φ with kinks leave more than `Settings.sampled`, signals are sampled, and what
     is left out is a standard error.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
+    if signals.lines:
         layers = [replace(signals, K=K[None], C=K[None], skips=np.zeros(0)) for K in signals.K]
-        return _exact(
-            np.array([piecewise_linear.correlators(each, lines)[0, :, 0] for each in layers])
-        )
+        return _exact(np.array([piecewise_linear.correlators(each)[0, :, 0] for each in layers]))
     own, mean = WithinLayers.of(signals), means(signals)
     if own.exact.all():
         return _exact(own.averages[:, own.which] - mean[:, :, None] * mean[:, None])
@@ -253,18 +241,8 @@ def given_layer(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Functions f of pairs in the last layers, from k on or later, given the signals of layer k.
 
-    Parameters
-    ----------
-    signals : Signals
-    f : ndarray, shape (layers, pairs, orders)
-    k : int
-    pairs : ndarray of int
-
-    Returns
-    -------
-    conditional : ndarray, shape (layers, pairs, orders)
-    tail : ndarray, shape (layers, pairs)
-        About what a sum over all orders has beyond the last quarter of them, relative to that.
+    Their conditional averages, and about what a sum over all orders has beyond the last quarter of
+    them, relative to that.
     """
     layers = np.arange(len(signals.K) - len(f), len(signals.K))
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
@@ -343,22 +321,11 @@ def _split(
 def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
     """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ.
 
-    Parameters
-    ----------
-    signals : Signals
-    pairs : ndarray of int
-        Those of different inputs.
-    least : int
-        Orders that are kept at least.
-
-    Returns
-    -------
-    Truncated
-        Shape (L + 1, L + 1, 3, 3, pairs), by k, l, e, e'; zero for k >= l.
+    Of pairs of different inputs, at least ``least`` orders; (L + 1, L + 1, 3, 3, pairs), by k, l,
+    e, e', zero for k >= l.
     """
-    lines = piecewise_linear.Lines(signals)
-    if lines.all_linear:
-        return _exact(piecewise_linear.correlators_by_kernels(signals, lines, pairs))
+    if signals.lines:
+        return _exact(piecewise_linear.correlators_by_kernels(signals, pairs))
     allowed = allowed_error(signals, SETTINGS.pair_derivatives_with_kinks)
     series = resolved(
         signals, lambda count: _correlators_by_kernels(signals, pairs, count), allowed, least

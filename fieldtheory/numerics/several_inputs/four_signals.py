@@ -16,7 +16,7 @@ from fieldtheory.averages.quadrature import products
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 
@@ -37,22 +37,15 @@ def means(signals: Signals) -> np.ndarray:
 
 
 class WithinLayers(NamedTuple):
-    """⟨φφφφ⟩ of every two pairs of inputs in a layer, where at most two of the inputs differ.
+    """⟨φφφφ⟩ of every two pairs of inputs in a layer, where at most two of the inputs differ."""
 
-    Parameters
-    ----------
-    four : ndarray of int, shape (4, m)
-        The different sorted inputs of two pairs.
-    which : ndarray of int, shape (p, p)
-        Which of them every two pairs have.
-    averages : ndarray, shape (L + 1, m)
-    exact : ndarray of bool, shape (L + 1, m)
-        Where they are computed, for one feature and signals that do not vanish.
-    """
-
+    # (4, m): The different sorted inputs of two pairs.
     four: np.ndarray
+    # (p, p): Which of them every two pairs have.
     which: np.ndarray
+    # (L + 1, m)
     averages: np.ndarray
+    # (L + 1, m): Where they are computed, for one feature and signals that do not vanish.
     exact: np.ndarray
 
     @classmethod

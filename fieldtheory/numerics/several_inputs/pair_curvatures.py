@@ -17,28 +17,22 @@ from fieldtheory.averages.integrands.exact_differences import determinant
 from fieldtheory.averages.quadrature.one_variable import Coefficients
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the second derivatives.
+    """Numbers of the second derivatives."""
 
-    Parameters
-    ----------
-    orders, fewest, decay, pairs : int, int, float, int
-        Orders of Mehler's series of analytic φ at most, at least, and how many e-foldings
-        correlations have to fall by; pairs that are summed at once.
-    nodes, share, widest : int, float, float
-        Nodes of a derivative, how far apart they are relative to the angle, and at most.
-    """
-
+    # Orders of Mehler's series of analytic φ at most, at least, and how many e-foldings
+    # correlations have to fall by; pairs that are summed at once.
     orders: int = 400
     fewest: int = 24
     decay: float = 46.0
     pairs: int = 4000
+    # Nodes of a derivative, how far apart they are relative to the angle, and at most.
     nodes: int = 12
     share: float = 0.25
     widest: float = 0.3
@@ -50,13 +44,7 @@ _SETTINGS = _Settings()
 def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
     """∂²⟨g⟩/∂K_e ∂K_e' with e = αα, ββ, αβ, shape (3, 3, L + 1, pairs).
 
-    Parameters
-    ----------
-    signals : Signals
-    pairs : ndarray of int
-        Those of different inputs.
-    used : ndarray of bool, shape (L + 1, pairs)
-        Where they are asked for; zero elsewhere.
+    Of pairs of different inputs where they are ``used``, (L + 1, pairs); zero elsewhere.
     """
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)

@@ -24,36 +24,27 @@ from fieldtheory.averages.quadrature.panels import nodes_of, subdivided
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
 from fieldtheory.numerics.several_inputs.symmetric_powers import packed_places, packed_size
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the Hermite coefficients of pairs.
+    """Numbers of the Hermite coefficients of pairs."""
 
-    Parameters
-    ----------
-    phase : float
-        Phase that two Hermite functions may run through in a panel of 20 nodes.
-    margin, reach : float
-        Where Hermite functions end beyond their turning points, and where the Gaussian ends.
-    most, rounding : int, float
-        Most orders of φ(y), and the share of the largest coefficient that is rounding.
-    beyond : int
-        Orders of an analytic φ(y) beyond those that are kept.
-    strong : float
-        Correlation beyond which no more orders are taken.
-    parallel : float
-        Share of its deviation below which the second signal is a multiple of the first.
-    """
-
+    # Phase that two Hermite functions may run through in a panel of 20 nodes.
     phase: float = 16.0
+    # Where Hermite functions end beyond their turning points, and where the Gaussian ends.
     margin: float = 7.0
     reach: float = 13.0
+    # Most orders of φ(y), and the share of the largest coefficient that is rounding.
     most: int = 1200
     rounding: float = 1e-17
+    # Orders of an analytic φ(y) beyond those that are kept.
     beyond: int = 64
+    # Correlation beyond which no more orders are taken.
     strong: float = 0.9999
+    # Share of its deviation below which the second signal is a multiple of the first.
     parallel: float = 3e-8
 
 
@@ -62,24 +53,16 @@ _SETTINGS = _Settings()
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """The signals of P inputs in the layers 0, ..., L; pairs α <= β are those of `np.triu_indices`.
+    """The signals of P inputs in layers 0, ..., L; pairs α <= β are those of `np.triu_indices`."""
 
-    Parameters
-    ----------
-    functions : tuple of Function
-        ψ_k.
-    K, C : ndarray, shape (L + 1, P, P)
-        Kernels of the hidden layers, and what each layer adds to them.
-    skips : ndarray, shape (L,)
-        γ_1, ..., γ_L.
-    progress : bool
-        Show progress bars on stderr.
-    """
-
+    # ψ_k.
     functions: tuple[Function, ...]
+    # (L + 1, P, P): Kernels of the hidden layers, and what each layer adds to them.
     K: np.ndarray
     C: np.ndarray
+    # (L,): γ_1, ..., γ_L.
     skips: np.ndarray
+    # Show progress bars on stderr.
     progress: bool = False
 
     @classmethod
@@ -105,6 +88,12 @@ class Signals:
     def smooth(self) -> bool:
         """Whether φ is analytic."""
         return not any(len(each.kinks) for each in self.functions)
+
+    @cached_property
+    def lines(self) -> list[Lines] | None:
+        """The lines on either side of zero that the φ_k are, None if one is something else."""
+        lines = [lines_of(psi) for psi in self.functions]
+        return None if None in lines else [each for each in lines if each]
 
     @cached_property
     def passed(self) -> np.ndarray:
@@ -190,12 +179,7 @@ class _Rule(NamedTuple):
 class Expansion:
     """Hermite coefficients of orders below ``count`` of functions of the pairs of signals.
 
-    Parameters
-    ----------
-    signals : Signals
-    count : int
-    pairs : ndarray of int, optional
-        All of them if none are given.
+    Of all ``pairs`` if none are given.
     """
 
     def __init__(self, signals: Signals, count: int, pairs: np.ndarray | None = None) -> None:

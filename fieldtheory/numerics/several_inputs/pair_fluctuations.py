@@ -19,17 +19,11 @@ from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 @dataclass(frozen=True, eq=False)
 class PairGains:
-    """Derivatives of ⟨g_αβ⟩ in every layer by K_αβ, K_αα and K_ββ, times a_l.
+    """Derivatives of ⟨g_αβ⟩ in every layer by K_αβ, K_αα and K_ββ, times a_l."""
 
-    Parameters
-    ----------
-    own : ndarray, shape (L + 2, P)
-        a_l M' of the variances.
-    pair, first, second : ndarray, shape (L + 2, P(P−1)/2)
-        a_l ⟨φ'_α φ'_β⟩, a_l ⟨φ''_α φ_β⟩/2, a_l ⟨φ_α φ''_β⟩/2.
-    """
-
+    # (L + 2, P): a_l M' of the variances.
     own: np.ndarray
+    # (L + 2, P(P−1)/2): a_l ⟨φ'_α φ'_β⟩, a_l ⟨φ''_α φ_β⟩/2, a_l ⟨φ_α φ''_β⟩/2.
     pair: np.ndarray
     first: np.ndarray
     second: np.ndarray

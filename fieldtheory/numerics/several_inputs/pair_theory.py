@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
-from fieldtheory.numerics.infinite_width import vanishing_variances
 from fieldtheory.numerics.infinite_width.gains import gains_of_fluctuations
 from fieldtheory.numerics.infinite_width.homogeneous import lines_of
+from fieldtheory.numerics.infinite_width.kernels import limit_kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.one_input.fluctuations import accumulated_variance
+from fieldtheory.numerics.one_input import accumulated_variance
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.feature_correlators import (
@@ -45,19 +45,13 @@ class Collinear(NamedTuple):
     of every φ, opposite ones of odd and even φ, and inputs with different norms of φ that is
     homogeneous of degree one, which has λ = μ or, if it is even, μ = |λ|. Their fluctuations are
     those of one.
-
-    Parameters
-    ----------
-    kept : ndarray of int
-        The first of every set of collinear inputs.
-    of : ndarray of int, shape (P,)
-        The place of each input's first one among these.
-    factors : ndarray, shape (P,)
-        μ.
     """
 
+    # The first of every set of collinear inputs.
     kept: np.ndarray
+    # (P,): The place of each input's first one among these.
     of: np.ndarray
+    # (P,): μ.
     factors: np.ndarray
 
     @classmethod
@@ -107,13 +101,6 @@ class PairTheory:
 
     Estimates are arrays with a first axis: the values, and independent deviations of which the
     root of the sum of squares is their standard error; exact values have none.
-
-    Parameters
-    ----------
-    layers : LayerCoefficients
-    gains : PairGains
-    signals : Signals
-    width : int
     """
 
     layers: LayerCoefficients
@@ -125,20 +112,13 @@ class PairTheory:
     def of(cls, field: MeanField, C: np.ndarray, K: np.ndarray, progress: bool) -> PairTheory:
         """That of a network and its inputs.
 
-        Parameters
-        ----------
-        field : MeanField
-        C, K : ndarray, shape (L + 2, P, P)
-            C*^(l) and K*^(l).
-        progress : bool
-            Whether to show progress bars.
+        C and K are C*^(l) and K*^(l), (L + 2, P, P).
         """
         network: LayeredNetwork = field.network
         own, joint = field.variances[1], field.covariances[1]
         of_pairs = gains_of_fluctuations(network, own, joint, field.pairs, field.pair_gains)
         gains = PairGains(field.moving_gains, *of_pairs)
-        kernels = vanishing_variances.limit_kernels(network, K[:-1], C[:-1])
-        signals = Signals.of(network, *kernels, progress)
+        signals = Signals.of(network, *limit_kernels(network, K[:-1], C[:-1]), progress)
         return cls(layer_coefficients(network), gains, signals, network.width)
 
     @cached_property
@@ -311,22 +291,8 @@ def shift_of_covariances(
     ∂_αβ = ∂_x ∂_y by Price's theorem. The last term is a neuron that moves the kernels of later
     layers and responds to them. A covariance is shifted as if its two inputs were alone.
 
-    Parameters
-    ----------
-    layers : LayerCoefficients
-    gains : PairGains
-    signals : Signals
-    variances : ndarray, shape (n, L + 1, 3, 3, P(P−1)/2)
-        N Cov(K_e, K_e') of the hidden layers.
-    slopes : Truncated
-        ⟨∂_e g^(l) ; g_e'^(k)⟩ of `correlators_by_kernels`.
-    own_shift : ndarray, shape (L + 2, P)
-        N (⟨C⟩ − C*) of the variances.
-
-    Returns
-    -------
-    ndarray, shape (n + 1, L + 2, P(P−1)/2)
-        The values, and independent deviations.
+    ``variances`` are N Cov(K_e, K_e') of the hidden layers, (n, L + 1, 3, 3, P(P−1)/2), ``slopes``
+    those of `correlators_by_kernels`, and ``own_shift`` N (⟨C⟩ − C*) of the variances, (L + 2, P).
     """
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.several_inputs.symmetric_powers import singular_values
 
@@ -32,23 +31,16 @@ _SLOPES = {"h": "1", "a": "s", "s": "d"}
 
 @dataclass(frozen=True)
 class _Settings:
-    """Numbers of the integrals over angles.
+    """Numbers of the integrals over angles."""
 
-    Parameters
-    ----------
-    ratio, nodes, last : float, int, float
-        Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last
-        distance: beyond it the integrand, with its weight, is rounding.
-    angle : float
-        The angle between two signals below which that is taken: rounding is its inverse.
-    together, entries : int
-        Points that are evaluated, and entries that are prepared at once.
-    """
-
+    # Ratio of the distances of panel edges from t = 1, nodes of a panel, and the last distance:
+    # beyond it the integrand, with its weight, is rounding.
     ratio: float = 4.0
     nodes: int = 12
     last: float = 1e-12
+    # The angle between two signals below which that is taken: rounding is its inverse.
     angle: float = 1e-6
+    # Points that are evaluated, and entries that are prepared at once.
     together: int = 1 << 14
     entries: int = 1 << 18
 
@@ -66,9 +58,7 @@ class Lines:
     """
 
     def __init__(self, signals: Signals) -> None:
-        lines = [lines_of(psi) for psi in signals.functions]
-        self.all_linear = all(each is not None for each in lines)
-        A, B = (np.array([getattr(each, name) for each in lines if each]) for name in "AB")
+        A, B = (np.array([getattr(each, name) for each in signals.lines or ()]) for name in "AB")
         self._AA, self._AB, self._BB = float(A @ A), float(A @ B), float(B @ B)
 
     def observable(self, same: bool) -> Terms:
@@ -87,9 +77,9 @@ class Lines:
         ]
 
 
-def correlators(signals: Signals, lines: Lines) -> np.ndarray:
+def correlators(signals: Signals) -> np.ndarray:
     """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
-    size, (alpha, beta) = len(signals.K), signals.pairs
+    lines, size, (alpha, beta) = Lines(signals), len(signals.K), signals.pairs
     covariances, p = np.empty((size, len(alpha)) * 2), len(alpha)
     rows, columns = np.indices((p, p)).reshape(2, -1)
     for k, l, some in _layer_pairs(signals, 0, rows, "correlators, layers"):
@@ -106,9 +96,9 @@ def correlators(signals: Signals, lines: Lines) -> np.ndarray:
     return covariances
 
 
-def correlators_by_kernels(signals: Signals, lines: Lines, pairs: np.ndarray) -> np.ndarray:
+def correlators_by_kernels(signals: Signals, pairs: np.ndarray) -> np.ndarray:
     """⟨∂_e g^(l) ; g_e'^(k)⟩, shape (L + 1, L + 1, 3, 3, pairs), by k < l, e, e'."""
-    size, (alpha, beta) = len(signals.K), signals.pairs
+    lines, size, (alpha, beta) = Lines(signals), len(signals.K), signals.pairs
     own = np.flatnonzero(alpha == beta)
     covariances = np.zeros((size, size, 3, 3, len(pairs)))
     sources = own[alpha[pairs]], own[beta[pairs]], pairs
@@ -197,11 +187,7 @@ def _graded(panels: int) -> tuple[np.ndarray, np.ndarray]:
 class _FourSignals:
     """Averages of two pairs of signals, R₁ z and R₂ w with ⟨z wᵀ⟩ = diag(s).
 
-    Parameters
-    ----------
-    first, second : ndarray, shape (2, 2, m)
-    s : ndarray, shape (2, m)
-    panels : int
+    ``first`` and ``second`` are R, (2, 2, m), and s (2, m).
     """
 
     def __init__(self, first: np.ndarray, second: np.ndarray, s: np.ndarray, panels: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fieldtheory.averages import routes
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
@@ -44,14 +44,7 @@ def paths(
 ) -> Iterator[np.ndarray]:
     """Signals h of all layers and inputs in parts of the points, shape (L + 1, P, n).
 
-    Parameters
-    ----------
-    C : ndarray, shape (L + 1, P, P)
-        The kernel of the input, and what each layer adds to it.
-    skips : ndarray, shape (L,)
-        γ_1, ..., γ_L.
-    points : int
-    seed : int or SeedSequence
+    ``C`` is the kernel of the input, and what each layer adds to it; ``skips`` are γ_1, ..., γ_L.
 
     Examples
     --------
@@ -98,11 +91,8 @@ def sampled_sources(
 ) -> np.ndarray:
     """S22/N of all layers and pairs and its deviations, shape (1 + replicates, ...).
 
-    Returns
-    -------
-    ndarray, shape (1 + replicates, L + 2, p, L + 2, p)
-        The mean, and the deviations of the replicates from it, of which the root of the sum of
-        squares is the standard error of the mean.
+    The mean, and the deviations of the replicates from it, of which the root of the sum of squares
+    is the standard error of the mean.
     """
     size, p = len(signals.K), len(signals.pairs[0])
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2

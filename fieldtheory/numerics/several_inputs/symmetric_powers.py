@@ -54,17 +54,8 @@ def singular_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.ndarray:
     """Sⁿ(X)ᵀ f_n of all orders n > 0; zero for n = 0.
 
-    Parameters
-    ----------
-    X : ndarray, shape (2, 2, m)
-    f : ndarray, shape (packed_size(count), m)
-    count : int
-    negligible : float
-        Terms |s|ⁿ that are left out.
-
-    Returns
-    -------
-    ndarray, shape (packed_size(count), m)
+    f and the result have the shape (packed_size(count), m); terms |s|ⁿ that are ``negligible`` are
+    left out.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, deep_network
 from fieldtheory.networks.family_checks import check_branch
 from fieldtheory.networks.parameters import named_arguments

@@ -15,7 +15,7 @@ from tests.tables import crossed, slow, some
 x, y, z = sp.symbols("x y z", real=True)
 c, p = sp.symbols("c p", real=True)
 K, a, b = sp.symbols("K a b", positive=True)
-K2 = sp.Matrix([[a, c], [c, b]])
+K2 = sp.ImmutableMatrix([[a, c], [c, b]])
 R = sp.Rational
 theta = sp.Heaviside
 gelu = ACTIVATIONS["gelu"]
@@ -35,7 +35,7 @@ COVARIANCES = [
 
 
 def one(F):
-    return closed_form(F, (x,), sp.Matrix([[K]]))
+    return closed_form(F, (x,), sp.ImmutableMatrix([[K]]))
 
 
 def two(F):
@@ -360,7 +360,7 @@ def test_three_signs_and_three_variables():
     """⟨θ θ θ⟩ = 1/8 + Σ asin(r_ij)/(4π), the orthant probability."""
     names = sp.symbols("r s t", real=True)
     r, s, t = names
-    matrix = sp.Matrix([[1, r, s], [r, 1, t], [s, t, 1]])
+    matrix = sp.ImmutableMatrix([[1, r, s], [r, 1, t], [s, t, 1]])
     value = closed_form(theta(x) * theta(y) * theta(z), (x, y, z), matrix)
     at = {r: R(1, 3), s: R(-1, 5), t: R(1, 2)}
     expected = R(1, 8) + sum(sp.asin(v) for v in at.values()) / (4 * sp.pi)
@@ -369,6 +369,6 @@ def test_three_signs_and_three_variables():
 
 def test_waves_beside_steps_have_no_tilt():
     """⟨θ(x) x sin x⟩ is half of ⟨x sin x⟩; a step would be moved into the complex plane."""
-    assert closed_form(theta(x) * x * sp.sin(x), (x,), sp.Matrix([[K]])) is None
+    assert closed_form(theta(x) * x * sp.sin(x), (x,), sp.ImmutableMatrix([[K]])) is None
     node = GaussianAverage(theta(x) * x * sp.sin(x), x, R(3, 2)).doit()
     assert abs(node.evalf(30) - (R(3, 4) * sp.exp(-R(3, 4))).evalf(30)) < sp.Float("1e-25")

@@ -5,13 +5,13 @@ import pytest
 from scipy.special import erf
 
 from fieldtheory.averages.errors import QuadratureError
+from fieldtheory.averages.integrands.exact_differences import determinant, one_minus_correlation
 from fieldtheory.averages.quadrature.mehler import Series
 from fieldtheory.averages.quadrature.nested import NestedPanels
 from fieldtheory.averages.quadrature.one_variable import Coefficients, integrated
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
-from fieldtheory.averages.settings import SETTINGS
-from fieldtheory.averages.vanishing import determinant, one_minus_correlation
+from fieldtheory.averages.routes import SETTINGS
 from tests.tables import crossed
 
 ERF = Function(erf, lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)))

@@ -8,10 +8,10 @@ from mpmath import mp
 import fieldtheory as ft
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.finite import ratio
 from fieldtheory.numerics.neurons.finite_width import Neurons, connected_squares
 from fieldtheory.numerics.neurons.fourier_basis import spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import second_order
+from fieldtheory.numerics.recursion import ratio
 from tests.numerics.neurons.test_finite_width import (
     assert_agrees_with_neurons,
     coefficients,

@@ -13,7 +13,7 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.gains import variance_gains
 from fieldtheory.numerics.neurons import finite_width, fourier_basis
 from fieldtheory.numerics.neurons.interacting_neurons import first_order
-from fieldtheory.numerics.one_input.fluctuations import shift_by_closed_forms
+from fieldtheory.numerics.one_input import shift_by_closed_forms
 from tests.oracles import neurons, one_loop
 from tests.oracles.recursion import Net, bias_terms, weight_terms
 

@@ -7,10 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.one_input.fluctuations import (
-    connected_squares,
-    source_covariance,
-)
+from fieldtheory.numerics.one_input import connected_squares, source_covariance
 from fieldtheory.numerics.recursion import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion

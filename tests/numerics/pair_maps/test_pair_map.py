@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.pair_maps import pair_map, pair_pieces, pair_recursions
 from tests.rounding import assert_same, same

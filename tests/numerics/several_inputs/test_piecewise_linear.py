@@ -26,7 +26,7 @@ def test_covariances_of_two_inputs_are_integrals_over_angles(name, case):
     gamma, rho, c = case
     K0 = np.array([[0.3, c * np.sqrt(0.06)], [c * np.sqrt(0.06), 0.2]])
     signals = signals_of(name, K0, gamma, branch_scale=rho)
-    found = piecewise_linear.correlators(signals, piecewise_linear.Lines(signals))
+    found = piecewise_linear.correlators(signals)
     for k, l in ((0, 1), (1, 3), (2, 3)):
         R = signals.passed[l, k] * signals.K[k]
         K = np.block([[signals.K[k], R], [R, signals.K[l]]])
@@ -39,7 +39,7 @@ def test_inputs_of_very_different_norms_scale():
     """Without biases ⟨φφ⟩ is of degree one in each signal."""
     small, none = 1e-8, {"bias_variance": 0.0, "readout_bias_variance": 0.0}
     one, other = (
-        piecewise_linear.correlators(signals, piecewise_linear.Lines(signals))
+        piecewise_linear.correlators(signals)
         for signals in (
             signals_of("relu", TWO * np.outer(scale, scale), **none)
             for scale in ([1.0, 1.0], [1.0, small])
@@ -59,12 +59,11 @@ def test_second_derivatives_by_euler_and_by_differences():
 @pytest.mark.parametrize("name", SLOPES)
 def test_hermite_coefficients_give_the_same(name):
     signals, pairs = signals_of(name, TWO), np.array([1])
-    lines = piecewise_linear.Lines(signals)
     series = feature_correlators._correlators(signals, 155).values
-    found = piecewise_linear.correlators(signals, lines)
+    found = piecewise_linear.correlators(signals)
     np.testing.assert_allclose(found, series, rtol=0, atol=1e-11 * series.max())
     series = feature_correlators._correlators_by_kernels(signals, pairs, 155).values
-    found = piecewise_linear.correlators_by_kernels(signals, lines, pairs)
+    found = piecewise_linear.correlators_by_kernels(signals, pairs)
     np.testing.assert_allclose(found, series, rtol=0, atol=1e-9 * np.abs(series).max())
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.averages.settings import SETTINGS
+from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.numerics.several_inputs import pair_theory, sampled_paths
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources, sampled_within_layers

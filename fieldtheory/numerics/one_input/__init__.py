@@ -1,1 +1,0 @@
-"""Finite width for one input: propagators, vertices, loops, the law of an output."""
