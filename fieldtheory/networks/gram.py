@@ -40,8 +40,9 @@ _WITHOUT = reasons(
         "simulate_response": "it perturbs neurons of one kind, and blocks have two",
         "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
         "a response after labels": "it needs correlators of three kernels for units of one kind",
-        "susceptibilities, component_kernels, the closure of PDLT-B": (
-            "the equations of PDLT-B are those of one matrix a layer without norm"
+        "component_kernels": "behind a norm (B.14) of PDLT-B has terms more than χ_⊥'/2",
+        "the closure of PDLT-B": (
+            "Gram matrices of blocks are a Markov chain, whose exact recursion closes by itself"
         ),
         "diagrams, correction": (
             "the Gram matrices are a Markov chain, whose cumulants follow from those of the layer "

@@ -167,6 +167,9 @@ def covariance_with(
     >>> bool((np.abs(sampled.values - exact.values) <= 4 * sampled.error).all())
     True
     """
+    network = getattr(solution, "network", None)
+    if "covariance_with" in getattr(network, "without", {}):
+        raise not_there("covariance_with", network)
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.input_kernel.ndim != 2 or solution.network.batch_shape:
