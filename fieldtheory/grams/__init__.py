@@ -1,5 +1,4 @@
-"""Networks whose Gram matrices are a Markov chain, as `BlockNetwork`: simulated and scaled."""
+"""Networks whose Gram matrices are a Markov chain, as `BlockNetwork`: scaled."""
 
 from fieldtheory.grams import gram_scaling as gram_scaling
-from fieldtheory.grams import gram_simulation as gram_simulation
 from fieldtheory.theory import gram_derivation as gram_derivation

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
+from fieldtheory.numerics.covariance_roots import modes
 
 
 class Pace(NamedTuple):
@@ -345,11 +346,10 @@ def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _smooth_root(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """D S and (D S)⁻ᵀ, S the symmetric root of the correlations, D standard deviations."""
-    # Eigenvectors in place of S turn and change sign. Rounding counts as zero, as in `psd_root`.
-    deviations = np.sqrt(np.maximum(np.diagonal(C), 0.0))[:, None]
-    units = np.where(deviations > 0, deviations, 1.0)
-    values, vectors = np.linalg.eigh(C / units / units.T)
-    kept = values > len(C) * np.finfo(float).eps * np.abs(values).max()
+    # Eigenvectors in place of S turn and change sign.
+    deviations, values, vectors = modes(C)
+    kept = values > 0
     roots = np.sqrt(np.where(kept, values, 1.0))
     root, inverse = (vectors * np.where(kept, x, 0.0) @ vectors.T for x in (roots, 1 / roots))
+    units = np.where(deviations > 0, deviations, 1.0)
     return deviations * root, np.where(deviations > 0, inverse / units, 0.0)

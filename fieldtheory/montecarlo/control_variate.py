@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.sampling.forward import (
     TILE_KEPT,
+    Neurons,
     correlated,
     feature_functions,
     forward,
@@ -21,6 +22,7 @@ from fieldtheory.montecarlo.sampling.forward import (
 from fieldtheory.montecarlo.sampling.moments import Summary
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.infinite_width.gains import variance_gains
 from fieldtheory.numerics.recursion import accumulate, add_skip
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
@@ -116,27 +118,6 @@ def controlled_samples(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def lower_root(C: np.ndarray) -> np.ndarray:
-    """R lower triangular with R Rᵀ = C of positive semidefinite (..., P, P), smooth in C.
-
-    Examples
-    --------
-    >>> lower_root(np.array([[4.0, 2.0], [2.0, 1.0]]))
-    array([[2., 0.],
-           [1., 0.]])
-    """
-    size = C.shape[-1]
-    root = np.zeros_like(C)
-    rounding = 8 * size * np.finfo(float).eps
-    for j in range(size):
-        left = C[..., j:, j] - np.einsum("...ik,...k->...i", root[..., j:, :j], root[..., j, :j])
-        pivot = left[..., :1]
-        # Of what depends on the inputs before, rounding is left.
-        new = pivot > rounding * C[..., j, j, None]
-        root[..., j:, j] = np.where(new, left / np.sqrt(np.where(new, pivot, 1.0)), 0.0)
-    return root
-
-
 def reduced_samples(
     network: LayeredNetwork,
     kernel: np.ndarray,
@@ -145,7 +126,7 @@ def reduced_samples(
     size: int,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Groups of variables (n, groups, variables), and C^(l), l >= 1, (n, L + 1, p)."""
-    draws = controlled_samples(network, np.atleast_2d(kernel), generator, size, across)
+    draws = controlled_samples(network, kernel, generator, size, across)
     return {
         "rest": ensemble.groups_of(draws["rest"], across),
         "product": draws["product"].reshape(size, -1, 1),
@@ -253,7 +234,9 @@ def _one_tile(
 
     # Pairs before networks and neurons, as the gains take them.
     kappa, u = np.zeros((2, pairs, samples, width))
-    for l, (h, g), features, C in forward(network, K0, driven, of_finite_width):
+    sampler = Neurons(network, driven, of_finite_width)
+    for l, C in forward(sampler, K0):
+        (h, g), features = sampler.h, sampler.features
         with np.errstate(over="ignore", invalid="ignore"):
             own = h[:, alpha] * h[:, beta] - kernels[l][:, None]
             first = g[:, alpha] * g[:, beta] - kernels[l][:, None] + kappa.swapaxes(0, 1)

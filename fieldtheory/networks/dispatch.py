@@ -33,10 +33,8 @@ _REASONS = {
     "labels": "the derivative of what labels say is written for one matrix a layer",
     "optimal_output_variance": "the readout of blocks is linear: no variance is the best for it",
     "depth_limit": "the flow to infinite depth is written for one matrix a layer",
-    "simulate_response": "it perturbs neurons of one kind, and blocks have two",
     "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
     "a response after labels": "it needs correlators of three kernels for units of one kind",
-    "covariance_with": "blocks give covariances of all pairs at once, in G11",
     "spectrum, kernel, power_coefficients, NetworkGPRegressor": (
         "the kernel as a function of an angle is tabulated for one matrix a layer"
     ),

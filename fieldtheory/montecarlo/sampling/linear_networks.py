@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.montecarlo.sampling.forward import feature_functions, psd_root
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.covariance_roots import psd_root
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs.four_signals import means

@@ -21,7 +21,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.tolerance import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
-from fieldtheory.networks.dispatch import SeparateTheory, residual_only
+from fieldtheory.networks.dispatch import residual_only
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -69,7 +69,7 @@ class TraceCovariance(Result):
         U.
     values : ndarray, shape (L + 2, P, P)
     error : ndarray, shape (L + 2, P, P)
-        Standard errors; zero without sampling.
+        Standard errors; without sampling zero, of blocks what is left out of G11.
     layer : int
         m.
     samples : int or None
@@ -133,9 +133,9 @@ def covariance_with(
     layer : int
         m, from 0 to L + 1; negative ones count from the output, −1.
     samples : int, optional
-        Sample so many paths of one neuron, at least 20, instead of contracting the G11 of the
-        solution, which takes memory that grows as L² P⁴. For paths the memory grows as L P², the
-        time as samples L P².
+        Sample so many paths of one neuron of residual networks, at least 20, instead of
+        contracting the G11 of the solution, which takes memory that grows as L² P⁴. For paths the
+        memory grows as L P², the time as samples L P².
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -144,7 +144,8 @@ def covariance_with(
     Returns
     -------
     TraceCovariance
-        With standard errors from independent batches of paths.
+        With standard errors from independent batches of paths, of blocks with what is left out of
+        their G11.
 
     Raises
     ------
@@ -168,8 +169,6 @@ def covariance_with(
     >>> bool((np.abs(sampled.values - exact.values) <= 4 * sampled.error).all())
     True
     """
-    if isinstance(network := getattr(solution, "network", None), SeparateTheory):
-        raise residual_only("covariance_with", network)
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.input_kernel.ndim != 2 or solution.network.batch_shape:
@@ -182,12 +181,22 @@ def covariance_with(
         raise ValueError(f"layer must be an integer from {-size} to {size - 1}, got {layer!r}")
     m, seed = int(layer) % size, validation.integer("seed", seed, 0)
     if samples is not None:
+        if solution.network.markov:
+            raise residual_only("samples", solution.network)
         samples = validation.integer("samples", samples, _FEWEST)
     batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
-    values, error = (unpacked(each, True) for each in mean_and_error(batches, shares))
+    values, error = mean_and_error(batches, shares)
+    if solution.network.markov:
+        error = solution.G11_error[:, m] @ np.abs(_of_pairs(weights))
+    values, error = unpacked(values, True), unpacked(error, True)
     return TraceCovariance(
         solution.network, solution.input_kernel, weights, values, error, m, samples, seed
     )
+
+
+def _of_pairs(U: np.ndarray) -> np.ndarray:
+    """Weights of the pairs α <= β, of which the sum is Tr U C."""
+    return packed_pairs(U + U.T) / np.where(np.equal(*np.triu_indices(len(U))), 2.0, 1.0)
 
 
 def covariance_batches(
@@ -203,8 +212,7 @@ def covariance_batches(
     Errors of different entries of one estimate are correlated: those of sums follow from the
     sums of every estimate, not from the errors of entries.
     """
-    first, second = np.triu_indices(len(weights))
-    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
+    packed = _of_pairs(weights)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):

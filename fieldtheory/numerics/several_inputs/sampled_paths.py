@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from fieldtheory.averages import routes
 from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.covariance_roots import psd_root
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
@@ -63,7 +64,8 @@ def paths(
     from scipy.stats import qmc
 
     size, inputs = C.shape[:2]
-    roots = [_root(each) for each in C]
+    # The widest direction first, of which points of low discrepancy serve the first ones best.
+    roots = psd_root(C)[..., ::-1]
     generator = np.random.default_rng(seed)
     together = 1 << max(0, int(np.log2(max(1, _TOGETHER // (size * inputs)))))
     sobol = None
@@ -81,16 +83,6 @@ def paths(
         for l, noise in enumerate(normals.reshape(size, inputs, count)):
             h[l] = roots[l] @ noise + (skips[l - 1] * h[l - 1] if l else 0.0)
         yield h
-
-
-def _root(C: np.ndarray) -> np.ndarray:
-    """R with R Rᵀ = C, singular directions without rounding, the widest first."""
-    deviations = np.sqrt(np.diagonal(C))
-    units = np.where(deviations > 0, deviations, 1.0)
-    values, vectors = np.linalg.eigh(C / np.outer(units, units))
-    rounding = len(C) * np.finfo(float).eps * np.abs(values).max()
-    roots = np.sqrt(np.where(values > rounding, values, 0.0))
-    return np.asarray((deviations[:, None] * vectors * roots)[:, ::-1])
 
 
 def sampled_sources(
