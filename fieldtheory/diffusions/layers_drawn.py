@@ -17,8 +17,9 @@ from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
 from fieldtheory.montecarlo.sampling.forward import affine
+from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from fieldtheory.networks.activations import h
-from fieldtheory.numerics.covariance_roots import lower_root, psd_root, wishart_root
+from fieldtheory.numerics.covariance_roots import lower_root, psd_root
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 # Most numbers in one array: what is drawn of a few networks stays in the cache.
@@ -222,15 +223,9 @@ def grams_drawn(
 ) -> Iterator[Layer]:
     """The Gram matrices q_0, ..., q_L of so many networks, and their first neuron.
 
-    For ψ(x) = x and increments s u, s = φ'(0), the law of the next Gram matrix of x (P, D) depends
-    on the last one alone. With x = C O for P orthonormal rows O, and u = R ξ for normal numbers ξ,
-    R Rᵀ = Δt (σ_b² + σ_w² q), the columns of ξ along O are normal numbers ζ (P, P), and the others
-    have a Wishart matrix of D − P degrees of freedom with a root T by Bartlett's decomposition:
-
-        D q' = (C + s R ζ)(C + s R ζ)ᵀ + s² R T (R T)ᵀ.
-
-    That takes of the order of P² numbers for any D. Here D − 1 neurons are drawn in this way, and
-    the first one apart from them.
+    For ψ(x) = x the increments of neurons given q are s u ~ N(0, s² Δt (σ_b² + σ_w² q)), s = φ'(0),
+    so that the law of the next Gram matrix depends on the last one alone, see `next_gram`, which
+    draws D − 1 neurons; the first one is drawn apart from them.
 
     >>> net = DiffusionNetwork(depth=2, width=10**6)
     >>> start = np.ones((1, 10**6))
@@ -238,15 +233,11 @@ def grams_drawn(
     [(5, 1, 1), (5, 1, 1), (5, 1, 1)]
     """
     assert network.depth is not None
-    inputs, width = start.shape
-    others = width - 1
+    width, others = start.shape[1], start[:, 1:]
     neuron = np.tile(start[:, :1], (networks, 1, 1))
-    few = others <= inputs
-    # The other neurons themselves where they are few, else a root of their Gram matrix.
-    root = np.tile(start[:, 1:], (networks, 1, 1)) if few else np.empty(0)
-    remainder = np.tile(start[:, 1:] @ start[:, 1:].T, (networks, 1, 1))
+    rest = np.tile(others @ others.T, (networks, 1, 1))
     for number in range(network.depth + 1):
-        products = (neuron * neuron.swapaxes(-1, -2) + remainder) / width
+        products = (neuron * neuron.swapaxes(-1, -2) + rest) / width
         require_finite(network, products, number)
         yield Layer(number, neuron - start[:, :1], products)
         if number == network.depth:
@@ -254,16 +245,7 @@ def grams_drawn(
         with np.errstate(over="ignore", invalid="ignore"):
             variance = network.bias_variance + network.weight_variance * products
             scale = network.slopes[0] * lower_root(network.step * variance, pivoted=True)
-            if not few:
-                root = lower_root(remainder, pivoted=True)
-                # Orthonormal rows for what is not of full rank as well.
-                root = np.pad(root, ((0, 0), (0, 0), (0, inputs - root.shape[-1])))
-            normals = generator.standard_normal((networks, scale.shape[-1], 1 + root.shape[-1]))
-            steps = scale @ normals
-            neuron = neuron + steps[..., :1]
-            root = root + steps[..., 1:]
-            remainder = root @ root.swapaxes(-1, -2)
-            if not few:
-                free = others - inputs
-                spread = scale @ wishart_root(free, scale.shape[-1], generator, networks)
-                remainder += spread @ spread.swapaxes(-1, -2)
+            neuron = neuron + scale @ generator.standard_normal((networks, scale.shape[-1], 1))
+            # The rank is that of the neurons; more columns are rounding.
+            root = lower_root(rest, pivoted=True)[..., : width - 1]
+            rest = next_gram(root, scale, 1, width - 1, generator, networks)

@@ -23,7 +23,7 @@ from fieldtheory.numerics.recursion import add_skip, residual_kernel
 
 
 def next_gram(
-    A: np.ndarray | float,
+    A: np.ndarray,
     B: np.ndarray,
     width: int,
     independent: int,
@@ -32,11 +32,11 @@ def next_gram(
 ) -> np.ndarray:
     """Draws of X = (1/N) x xᵀ, x = s + f, given A Aᵀ = (1/N) s sᵀ and f_i ~ N(0, B Bᵀ).
 
-    In coordinates in which s = √N (A, 0) in the space of the n independent units,
+    With A (P, r), B (P, q) and coordinates in which s = √N (A, 0) in the space of n >= r units,
 
         X = Y Yᵀ,   Y = (A + B G/√N, B T/√N)
 
-    with a P × P matrix G of normals and T Tᵀ a Wishart matrix of n − P degrees of freedom. Hence X
+    with normals G (q, r) and a Wishart matrix T Tᵀ (q, q) of n − r degrees of freedom. Hence X
     depends on s through A alone.
 
     Examples
@@ -46,11 +46,11 @@ def next_gram(
     >>> round(float(X.mean()), 2), round(float(X.var()), 2)      # S + C, (2 C² + 4 S C)/N
     (1.5, 0.4)
     """
-    P = B.shape[-1]
-    along = generator.standard_normal((size, P, P))
-    beside = wishart_root(independent - P, P, generator, size)
+    q, r = B.shape[-1], A.shape[-1]
+    along = generator.standard_normal((size, q, r))
+    beside = wishart_root(independent - r, q, generator, size)
     noise = correlated(B, np.concatenate([along, beside], axis=-1) / np.sqrt(width))
-    noise[..., :P] += A
+    noise[..., :r] += A
     return np.asarray(noise @ noise.swapaxes(-1, -2))
 
 
@@ -89,7 +89,7 @@ class GramMatrices(_Chain):
 
     def enter(self, l: int, kernel: np.ndarray) -> None:
         """X, that of the stream R, and that of what is read."""
-        A = self.coefficients(l)[2] * self.root(self.R) if l else 0.0
+        A = self.coefficients(l)[2] * self.root(self.R) if l else np.zeros(kernel.shape)
         network, sizes = self.network, (self.network.width, self.run.independent)
         X = next_gram(A, self.root(kernel), *sizes, self.generator, self.size)
         own = np.diagonal(X, axis1=-2, axis2=-1)

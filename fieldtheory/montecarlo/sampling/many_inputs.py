@@ -187,16 +187,16 @@ def covariance_with(
     batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
     values, error = mean_and_error(batches, shares)
     if solution.network.markov:
-        error = solution.G11_error[:, m] @ np.abs(_of_pairs(weights))
+        error = solution.G11_error[:, m] @ np.abs(pair_weights(weights))
     values, error = unpacked(values, True), unpacked(error, True)
     return TraceCovariance(
         solution.network, solution.input_kernel, weights, values, error, m, samples, seed
     )
 
 
-def _of_pairs(U: np.ndarray) -> np.ndarray:
+def pair_weights(U: np.ndarray) -> np.ndarray:
     """Weights of the pairs α <= β, of which the sum is Tr U C."""
-    return packed_pairs(U + U.T) / np.where(np.equal(*np.triu_indices(len(U))), 2.0, 1.0)
+    return packed_pairs(U + U.T) / packed_pairs(1.0 + np.eye(len(U)))
 
 
 def covariance_batches(
@@ -212,7 +212,7 @@ def covariance_batches(
     Errors of different entries of one estimate are correlated: those of sums follow from the
     sums of every estimate, not from the errors of entries.
     """
-    packed = _of_pairs(weights)
+    packed = pair_weights(weights)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):
