@@ -75,31 +75,11 @@ def controlled_samples(
     neurons only, so that its mean is 0 as well; for several inputs it is left out. The variances
     that are left are smaller by a factor of order N, that of the first line for one input by N².
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-        Without batch axes.
-    K0 : ndarray, shape (P, P)
-    generator : numpy.random.Generator
-    samples : int
-        Number n of networks.
-    across : bool
-        The products and the vertex of all two pairs of inputs, not of each pair with itself.
-
-    Returns
-    -------
-    dict of str to ndarray
-        With p = P(P+1)/2: ``residual`` (n, L+1, p), C^(1), ..., C^(L+1); ``rest`` (n, L+1, p),
-        ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), the three lines, or ``across``
-        (n, L+1, L+1, p, p) and (n, L+1, p, p) the last two. The vertex is of the layers 0, ..., L,
-        and 0 for width 1.
-
-    Notes
-    -----
-    Only the Gaussian averages M(K*) = (C* − c)/a are taken from the theory, which plain samples
-    alone test. A wrong C*, Δ12 or response would leave the estimates unbiased and make them
-    noisier. They pay as long as the fluctuations are small; where Var K is not small against K², as
-    in deep networks of ReLU, the expansion is as noisy as the network itself.
+    Returned are, with p = P(P+1)/2: ``residual`` (n, L+1, p), C^(1), ..., C^(L+1), and the three
+    lines, ``rest`` (n, L+1, p), ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), which is 0
+    for width 1, or ``across`` the products and the vertex of all two pairs, (n, L+1, L+1, p, p) and
+    (n, L+1, p, p). Only the averages M(K*) = (C* − c)/a are taken from the theory: a wrong C*, Δ12
+    or response would leave the estimates unbiased and make them noisier.
 
     Examples
     --------

@@ -354,14 +354,15 @@ def _slopes(
     if network.markov:
         slopes["streams"] = np.zeros((samples, network.depth + 1))
     # Eigenvectors would change sign or place where C moves a little.
-    sampler: Any = started(run, generator, samples, lower_root)
+    sampler = started(run, generator, samples, lower_root)
     start = np.broadcast_to(run.start, (2, samples, size, size))
     for l, C in forward(sampler, start, lambda l, C: _shifted(C, step) if l == m else C):
         if l < m:
             continue
         slopes["slopes"][:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * step)
         if network.markov:
-            slopes["streams"][:, l] = (sampler.R[0] - sampler.R[1])[:, 0, -1] / (2 * step)
+            R, _ = sampler.look(False)
+            slopes["streams"][:, l] = (R[0] - R[1])[:, 0, -1] / (2 * step)
     return slopes
 
 

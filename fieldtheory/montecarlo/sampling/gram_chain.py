@@ -121,8 +121,8 @@ class GramMatrices(_Chain):
         )
         if across:
             a, b, c, d = a[:, None], b[:, None], c[None], d[None]
-        product = R[:, a, b] * R[:, c, d]
-        fourth = product + R[:, a, c] * R[:, b, d] + R[:, a, d] * R[:, b, c]
+        product = R[..., a, b] * R[..., c, d]
+        fourth = product + R[..., a, c] * R[..., b, d] + R[..., a, d] * R[..., b, c]
         return R, (units / (units + 2) * fourth - product) * width / max(width - 1, 1)
 
 

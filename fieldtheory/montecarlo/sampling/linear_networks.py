@@ -42,15 +42,7 @@ _TOGETHER, COPIES = 500, 150
 
 
 class Linearised(NamedTuple):
-    """A batch of linearised networks.
-
-    Parameters
-    ----------
-    outputs : ndarray, shape (n, P, P)
-        δC^(L+1).
-    shift : ndarray, shape (L + 2, P, P)
-        The estimate of N (⟨C⟩ − C*) from this batch.
-    """
+    """Of a batch δC^(L+1), shape (n, P, P), and the estimate of N (⟨C⟩ − C*), (L + 2, P, P)."""
 
     outputs: np.ndarray
     shift: np.ndarray

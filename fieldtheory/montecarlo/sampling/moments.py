@@ -10,17 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean and co-moments of k groups of d variables each, enough to merge two samples.
-
-    Parameters
-    ----------
-    count : int
-        Number of samples n.
-    mean : ndarray, shape (k, d)
-        Means x̄.
-    comoment : ndarray, shape (k, d, d)
-        Σ (x − x̄)(x − x̄)ᵀ within every group.
-    """
+    """Count n, means x̄ (k, d) and Σ (x − x̄)(x − x̄)ᵀ (k, d, d) of k groups of d variables."""
 
     count: int
     mean: np.ndarray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def draw(run: Run, generator: np.random.Generator, size: int) -> Draws:
     """
 
     def tile(n: int) -> list[np.ndarray]:
-        sampler: Any = started(run, generator, n)
+        sampler = started(run, generator, n)
         with np.errstate(over="ignore", invalid="ignore"):
             rows = [(C, *sampler.look(run.cross_inputs)) for _, C in forward(sampler, run.start)]
         return [np.stack(column, axis=1) for column in zip(*rows, strict=True)]

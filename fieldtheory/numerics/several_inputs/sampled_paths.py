@@ -43,16 +43,7 @@ _ORDERS = 8
 def paths(
     C: np.ndarray, skips: np.ndarray, points: int, seed: int | np.random.SeedSequence
 ) -> Iterator[np.ndarray]:
-    """Signals h of all layers and inputs in parts of the points, shape (L + 1, P, n).
-
-    Parameters
-    ----------
-    C : ndarray, shape (L + 1, P, P)
-        The kernel of the input, and what each layer adds to it.
-    skips : ndarray, shape (L,)
-        γ_1, ..., γ_L.
-    points : int
-    seed : int or SeedSequence
+    """Signals h (L + 1, P, n) in parts of the points, from C (L + 1, P, P) and γ_1, ..., γ_L.
 
     Examples
     --------
@@ -88,13 +79,9 @@ def paths(
 def sampled_sources(
     layers: LayerCoefficients, gains: PairGains, signals: Signals, seed: int = 0
 ) -> np.ndarray:
-    """S22/N of all layers and pairs and its deviations, shape (1 + replicates, ...).
+    """S22/N of all layers and pairs, and deviations whose squares add up to that of its error.
 
-    Returns
-    -------
-    ndarray, shape (1 + replicates, L + 2, p, L + 2, p)
-        The mean, and the deviations of the replicates from it, of which the root of the sum of
-        squares is the standard error of the mean.
+    The shape is (1 + replicates, L + 2, p, L + 2, p).
     """
     size, p = len(signals.K), len(signals.pairs[0])
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
