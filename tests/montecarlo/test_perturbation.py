@@ -174,8 +174,9 @@ def test_blocks_respond_as_predicted_with_the_next_order(options, K0):
         predicted = getattr(theory, name) + getattr(theory, f"{name}_shift")
         z = z_scores(found, name, predicted)
         assert z.size and np.abs(z).max() < 4, name
+    predicted = theory.response + theory.response_shift
     for wrong in (0.98, 1.02):
-        z = (found.response - wrong * (theory.response + theory.response_shift)) / found.response_error
+        z = (found.response - wrong * predicted) / found.response_error
         assert np.abs(z[-1]).min() > 4
 
 
