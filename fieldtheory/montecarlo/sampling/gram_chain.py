@@ -116,11 +116,10 @@ class GramMatrices(_Chain):
             (1/N) Σ_i h_α h_β h_γ h_δ = n/(n + 2) (R_αβ R_γδ + R_αγ R_βδ + R_αδ R_βγ).
         """
         R, width, units = self.R, self.network.width, self.run.independent
-        a, b = c, d = np.asarray(
-            np.triu_indices(R.shape[-1]) if across else np.indices(R.shape[1:])
-        )
+        a, b = c, d = np.indices(R.shape[-2:])
         if across:
-            a, b, c, d = a[:, None], b[:, None], c[None], d[None]
+            pairs = np.array(np.triu_indices(R.shape[-1]))
+            a, b, c, d = *pairs[:, :, None], *pairs[:, None]
         product = R[..., a, b] * R[..., c, d]
         fourth = product + R[..., a, c] * R[..., b, d] + R[..., a, d] * R[..., b, c]
         return R, (units / (units + 2) * fourth - product) * width / max(width - 1, 1)
