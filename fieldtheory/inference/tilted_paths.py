@@ -195,25 +195,17 @@ class Neuron(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Quantities that say whether paths and kernels of one run have come to rest.
+    """Quantities that say whether paths and kernels of one run have come to rest."""
 
-    Parameters
-    ----------
-    drift : ndarray, shape (L+2, Q, Q)
-        Kernels in the second half of what is averaged, less those in the first.
-    residual : ndarray, shape (L+2, Q, Q)
-        Kernels a_l⟨φφᵀ⟩ + c_l of fresh paths in the mean tilt, less the mean kernels.
-    spread, force : float
-        ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
-        integration by parts. Paths that cannot follow a tilt that grows faster have more force.
-    pull : float
-        r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
-    """
-
+    # Kernels (L+2, Q, Q) in the second half of what is averaged, less those in the first.
     drift: np.ndarray
+    # Kernels a_l⟨φφᵀ⟩ + c_l of fresh paths in the mean tilt, less the mean kernels.
     residual: np.ndarray
+    # ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
+    # integration by parts. Paths that cannot follow a tilt that grows faster have more force.
     spread: float
     force: float
+    # r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
     pull: float
 
 

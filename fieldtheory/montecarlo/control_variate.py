@@ -20,6 +20,7 @@ from fieldtheory.montecarlo.sampling.forward import (
     tile_size,
 )
 from fieldtheory.montecarlo.sampling.moments import Summary
+from fieldtheory.montecarlo.sampling.plan import Run, Samples
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.covariance_roots import lower_root
@@ -98,17 +99,11 @@ def controlled_samples(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def reduced_samples(
-    network: LayeredNetwork,
-    kernel: np.ndarray,
-    across: bool,
-    generator: np.random.Generator,
-    size: int,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Groups of variables (n, groups, variables), and C^(l), l >= 1, (n, L + 1, p)."""
-    draws = controlled_samples(network, kernel, generator, size, across)
+def reduced_samples(run: Run, generator: np.random.Generator, size: int) -> Samples:
+    """The groups of `reduced_estimates`, and the residual kernels of drawn networks."""
+    draws = controlled_samples(run.network, run.start, generator, size, run.cross_inputs)
     return {
-        "rest": ensemble.groups_of(draws["rest"], across),
+        "rest": ensemble.groups_of(draws["rest"], run.cross_inputs),
         "product": draws["product"].reshape(size, -1, 1),
         "vertex": draws["vertex"].reshape(size, -1, 1),
     }, draws["residual"]

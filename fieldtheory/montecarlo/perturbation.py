@@ -19,7 +19,7 @@ from fieldtheory.montecarlo.sampling.moments import Summary, jackknife
 from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.sampling.samplers import started
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.covariance_roots import lower_root
@@ -77,7 +77,7 @@ class SimulatedResponse(Result):
     table = FIELDS
     settings = {"samples": int, "seed": int, "layer": int, "batches": int}  # noqa: RUF012
 
-    network: DeepNetwork
+    network: LayeredNetwork
     input_kernel: np.ndarray
     samples: int
     seed: int
@@ -154,7 +154,7 @@ class _Problem(NamedTuple):
 
 @named_arguments
 def simulate_response(
-    network: DeepNetwork,
+    network: LayeredNetwork,
     K0: Any,
     *,
     samples: int = 1000,
@@ -289,7 +289,7 @@ def _perturbed(kernel: np.ndarray) -> Iterator[np.ndarray]:
         yield kernel[np.ix_(pair, pair)]
 
 
-def _distance(network: DeepNetwork, kernel: np.ndarray, layer: int) -> float:
+def _distance(network: LayeredNetwork, kernel: np.ndarray, layer: int) -> float:
     """Distance by which the first entry of the last column of C*^(m) can change both ways."""
     matrix = solve(network, kernel).residual_kernels[layer]
     if len(kernel) == 1:
@@ -318,7 +318,7 @@ def _assembled(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     return assembled(values[..., :size], values[..., size:], np.triu_indices(size, 1))
 
 
-def _estimates(network: DeepNetwork, summary: Summary) -> dict[str, np.ndarray]:
+def _estimates(network: LayeredNetwork, summary: Summary) -> dict[str, np.ndarray]:
     slopes = summary["slopes"].mean[:, 0]
     if network.markov:
         response = summary["streams"].mean[:, 0]

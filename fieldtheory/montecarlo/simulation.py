@@ -182,11 +182,8 @@ def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     # What SeedSequence.spawn gives, without spawning all blocks before.
     key = (plan.METHODS.index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
-    if run.variance_reduction:
-        flags = run.cross_inputs, generator, block.size
-        samples, residual = reduced_samples(run.network, run.start, *flags)
-    else:
-        samples, residual = samples_of(run, generator, block.size)
+    drawn_of = reduced_samples if run.variance_reduction else samples_of
+    samples, residual = drawn_of(run, generator, block.size)
     summary = moments_of_parts(samples, block)
     if run.keep:
         summary["draws"] = residual

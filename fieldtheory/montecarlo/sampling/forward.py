@@ -113,7 +113,9 @@ class Neurons:
     ) -> None:
         self.network, self.residual, self.moment = network, residual, moment
         self.psi, self.layers = feature_functions(network), layer_coefficients(network)
-        self.skips, self.h, self.features = network.skip_scales, None, ()
+        self.skips = network.skip_scales
+        self.h: Any = None
+        self.features: tuple = ()
 
     def enter(self, l: int, kernel: Any) -> None:
         """h^(l) and its features."""

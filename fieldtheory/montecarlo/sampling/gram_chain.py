@@ -77,6 +77,9 @@ class _Chain:
 class GramMatrices(_Chain):
     """Gram matrices X of the stream, functions of normals through the roots of covariances."""
 
+    R: Any
+    read: Any
+
     def __init__(
         self,
         run: Run,
@@ -130,6 +133,9 @@ class Units(_Chain):
 
     ``readin(0, K0, ())`` draws x^(0), and ``new(x, units, weight, bias)`` is W x + b.
     """
+
+    carried: Any
+    f: Any
 
     def __init__(
         self, network: GramNetwork, readin: Callable[..., Any], new: Callable[..., Any]
