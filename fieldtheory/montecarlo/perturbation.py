@@ -177,8 +177,9 @@ def simulate_response(
 
     Parameters
     ----------
-    network : DeepNetwork
-        Without batch axes; its ``width`` is N.
+    network : LayeredNetwork or GramNetwork
+        Without batch axes; its ``width`` is N. Of blocks for P <= N, or with LayerNorm P < N, and
+        ``response`` is that of the Gram matrices that are drawn.
     K0 : float or array_like
         The input: a variance (), whose response is that of C^(l); a batch of P variances (P,), one
         input after the other; or the kernel (P, P) of P inputs. Of that every entry is perturbed

@@ -50,7 +50,7 @@ def merge(first: Moments, second: Moments) -> Moments:
     return Moments(
         count,
         first.mean + step * (second.count / count),
-        first.comoment + second.comoment + weight * _square(step),
+        first.comoment + second.comoment + weight * (step[:, :, None] * step[:, None]),
     )
 
 
@@ -63,18 +63,7 @@ def remove(total: Moments, part: Moments) -> Moments:
     >>> float(remove(merge(part, moments_of(np.array([[[6.0]]]))), part).mean[0, 0])
     6.0
     """
-    count = total.count - part.count
-    step = total.mean - part.mean
-    weight = part.count * (total.count / count)
-    return Moments(
-        count,
-        total.mean + step * (part.count / count),
-        total.comoment - part.comoment - weight * _square(step),
-    )
-
-
-def _square(vectors: np.ndarray) -> np.ndarray:
-    return vectors[:, :, None] * vectors[:, None, :]
+    return merge(total, Moments(-part.count, part.mean, -part.comoment))
 
 
 Summary = Mapping[str, Moments]
