@@ -37,7 +37,6 @@ _WITHOUT = reasons(
         "optimal_output_variance": (
             "the readout of blocks is linear: no variance is the best for it"
         ),
-        "simulate_response": "it perturbs neurons of one kind, and blocks have two",
         "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
         "a response after labels": "it needs correlators of three kernels for units of one kind",
         "component_kernels": "behind a norm (B.14) of PDLT-B has terms more than χ_⊥'/2",
@@ -68,7 +67,6 @@ class GramNetwork(DeepNetwork, abstract=True):
     `solve`, `derive`, `simulate` and all others follow.
     """
 
-    room: ClassVar[str] = "fieldtheory.grams"
     markov: ClassVar[bool] = True
     without: ClassVar[Mapping[str, str]] = _WITHOUT
     # What the weights of the hidden signals are called, in the names of their parameters.

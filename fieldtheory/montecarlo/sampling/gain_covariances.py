@@ -19,7 +19,12 @@ import numpy as np
 
 from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
-from fieldtheory.montecarlo.sampling.many_inputs import BATCHES, Weighted, covariance_batches
+from fieldtheory.montecarlo.sampling.many_inputs import (
+    BATCHES,
+    Weighted,
+    covariance_batches,
+    pair_weights,
+)
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
@@ -83,7 +88,7 @@ class _PairResponses:
     """Gains of pairs of inputs, their derivatives by kernels, and how kernels respond."""
 
     def __init__(self, solution: Solution, U: np.ndarray) -> None:
-        self.weights = packed(U + U.T) / packed(1.0 + np.eye(len(U)))
+        self.weights = pair_weights(U)
         self.solution, self.theory = solution, solution.chain.pairs
         signals, gains = self.theory.signals, self.theory.gains
         layers, self.skips = self.theory.layers, self.theory.layers.skips

@@ -13,7 +13,7 @@ second order in Hermite polynomials are products of kernels; only the rest is sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
-from fieldtheory.numerics.result import Computed
+from fieldtheory.numerics.result import Result
 from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
@@ -35,7 +35,7 @@ from fieldtheory.numerics.several_inputs.sampled_paths import paths
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import packed as packed_pairs
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.plotting.curves import Curve
+from fieldtheory.plotting.curves import Curve, over_layers
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
@@ -57,7 +57,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class TraceCovariance(Computed):
+class TraceCovariance(Result):
     """Cov(C^(l), Tr U C^(m)) of all layers l to order 1/N, the result of `covariance_with`.
 
     Parameters
@@ -69,7 +69,7 @@ class TraceCovariance(Computed):
         U.
     values : ndarray, shape (L + 2, P, P)
     error : ndarray, shape (L + 2, P, P)
-        Standard errors; zero without sampling.
+        Standard errors; without sampling zero, of blocks what is left out of G11.
     layer : int
         m.
     samples : int or None
@@ -103,9 +103,10 @@ class TraceCovariance(Computed):
         )
 
     def _lines(self, field: Field) -> list[Curve]:
-        bars = super()._lines(self.table["error"])
-        lines = zip(super()._lines(field), bars, strict=True)
-        return [replace(line, error=bar.y) for line, bar in lines]
+        values, errors = (self._over_layers(field, x) for x in (self.values, self.error))
+        symbol = f"${field.symbol}$"
+        pairs = zip(values, errors, strict=True)
+        return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
 
 
 @named_arguments
@@ -132,9 +133,9 @@ def covariance_with(
     layer : int
         m, from 0 to L + 1; negative ones count from the output, −1.
     samples : int, optional
-        Sample so many paths of one neuron, at least 20, instead of contracting the G11 of the
-        solution, which takes memory that grows as L² P⁴. For paths the memory grows as L P², the
-        time as samples L P².
+        Sample so many paths of one neuron of residual networks, at least 20, instead of
+        contracting the G11 of the solution, which takes memory that grows as L² P⁴. For paths the
+        memory grows as L P², the time as samples L P².
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -143,7 +144,8 @@ def covariance_with(
     Returns
     -------
     TraceCovariance
-        With standard errors from independent batches of paths.
+        With standard errors from independent batches of paths, of blocks with what is left out of
+        their G11.
 
     Raises
     ------
@@ -186,10 +188,18 @@ def covariance_with(
             raise not_there("samples", solution.network)
         samples = validation.integer("samples", samples, _FEWEST)
     batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
-    values, error = (unpacked(each, True) for each in mean_and_error(batches, shares))
+    values, error = mean_and_error(batches, shares)
+    if solution.network.markov:
+        error = solution.G11_error[:, m] @ np.abs(pair_weights(weights))
+    values, error = unpacked(values, True), unpacked(error, True)
     return TraceCovariance(
         solution.network, solution.input_kernel, weights, values, error, m, samples, seed
     )
+
+
+def pair_weights(U: np.ndarray) -> np.ndarray:
+    """Weights of the pairs α <= β, of which the sum is Tr U C."""
+    return packed_pairs(U + U.T) / packed_pairs(1.0 + np.eye(len(U)))
 
 
 def covariance_batches(
@@ -205,8 +215,7 @@ def covariance_batches(
     Errors of different entries of one estimate are correlated: those of sums follow from the
     sums of every estimate, not from the errors of entries.
     """
-    first, second = np.triu_indices(len(weights))
-    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
+    packed = pair_weights(weights)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):
