@@ -13,7 +13,7 @@ second order in Hermite polynomials are products of kernels; only the rest is sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
 from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
-from fieldtheory.numerics.result import Result
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.several_inputs.pair_curvatures import mean_slopes
 from fieldtheory.numerics.several_inputs.pair_fluctuations import propagated, traced_back
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
@@ -35,7 +35,7 @@ from fieldtheory.numerics.several_inputs.sampled_paths import paths
 from fieldtheory.numerics.solution import Solution
 from fieldtheory.numerics.symmetric_matrices import packed as packed_pairs
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.plotting.curves import Curve, over_layers
+from fieldtheory.plotting.curves import Curve
 
 # Paths have random numbers other than those of the networks of `simulate`.
 _PATHS = 100
@@ -57,7 +57,7 @@ FIELDS = fields_of(
 
 
 @dataclass(frozen=True, eq=False)
-class TraceCovariance(Result):
+class TraceCovariance(Computed):
     """Cov(C^(l), Tr U C^(m)) of all layers l to order 1/N, the result of `covariance_with`.
 
     Parameters
@@ -103,10 +103,9 @@ class TraceCovariance(Result):
         )
 
     def _lines(self, field: Field) -> list[Curve]:
-        values, errors = (self._over_layers(field, x) for x in (self.values, self.error))
-        symbol = f"${field.symbol}$"
-        pairs = zip(values, errors, strict=True)
-        return [over_layers(field.panel, symbol, value, error) for value, error in pairs]
+        bars = super()._lines(self.table["error"])
+        lines = zip(super()._lines(field), bars, strict=True)
+        return [replace(line, error=bar.y) for line, bar in lines]
 
 
 @named_arguments
