@@ -19,7 +19,7 @@ from fieldtheory.montecarlo.sampling.moments import Summary, jackknife
 from fieldtheory.montecarlo.sampling.plan import Block
 from fieldtheory.montecarlo.sampling.samplers import started
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import LayeredNetwork, deep_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
 from fieldtheory.numerics.covariance_roots import lower_root
@@ -235,6 +235,7 @@ def simulate_response(
     >>> simulate_response(net, [[0.3, 0.1], [0.1, 0.3]], samples=20).response.shape
     (6, 2, 2)
     """
+    deep_network(network, "simulate_response")
     kernel = validation.input_kernel_array("K0", K0)
     one = kernel[0] if kernel.ndim == 1 else kernel
     run = plan.checked_run(network, one, None, samples, seed, "kernel", False, False)
