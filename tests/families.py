@@ -144,6 +144,7 @@ QUANTITIES = {
     "G11 of two inputs": _solved("G11", True),
     "G11_error": _solved("G11_error", True),
     "kernel_variance": _of_diffusions(_solved("kernel_variance"), _simulated("gram_variance")),
+    "stream_variance": _solved("stream_variance"),
     "stream_covariance": _solved("stream_covariance"),
     "mean_shift": _solved("mean_shift"),
     "mean_shift of two inputs": _solved("mean_shift", True),
