@@ -407,7 +407,7 @@ def test_the_warning_names_the_line_of_the_caller(field):
 
 
 def test_gram_matrices_of_the_stream_fluctuate_more_than_kernels():
-    """Var R^(l) of R = (1/N) Σ_i h_i h_i against explicit networks; of blocks it is kernel_variance."""
+    """Var R^(l) of R = (1/N) Σ_i h_i h_i against explicit networks; that of blocks."""
     N, samples, rng = 40, 20_000, np.random.default_rng(0)
     K0 = np.array([[0.6, 0.2], [0.2, 0.5]])
     net = ft.ResidualNetwork(depth=2, activation="tanh", width=N, branch_scale=0.8, skip_scale=0.9)
