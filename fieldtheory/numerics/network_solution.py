@@ -135,7 +135,7 @@ class Solution(WithTangents):
     table = FIELDS
     settings: ClassVar = {"convention": str, "rtol": float, "order": int}
 
-    network: DeepNetwork  # type: ignore[assignment]
+    network: DeepNetwork
     input_kernel: np.ndarray
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE

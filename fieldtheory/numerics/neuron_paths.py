@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.one_input import OneTheory
@@ -88,13 +89,14 @@ class NeuronPaths:
 
         Values and errors; ``eta`` are the responses of the C^(l), whose size says what is small.
         """
-        field = self.field
+        field, network = self.field, self.field.network
+        assert isinstance(network, LayeredNetwork)
         if field.has_matrix:
             parts = self.shift_of_variances, eta
-            found = shift_response.of_pairs(field.network, field.input_kernel, *parts)
+            found = shift_response.of_pairs(network, field.input_kernel, *parts)
         else:
             K0 = field.input_kernel[None]
-            shift = shift_response.of_one(field.network, K0, eta[:, None])[:, 0]
+            shift = shift_response.of_one(network, K0, eta[:, None])[:, 0]
             found = shift, np.zeros_like(shift)
         return np.stack(found), np.stack([self.accumulated(each)[:-1] for each in found])
 

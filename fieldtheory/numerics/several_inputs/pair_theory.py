@@ -114,7 +114,8 @@ class PairTheory:
 
         C and K are C*^(l) and K*^(l), (L + 2, P, P).
         """
-        network: LayeredNetwork = field.network
+        network = field.network
+        assert isinstance(network, LayeredNetwork)
         own, joint = field.variances[1], field.covariances[1]
         of_pairs = gains_of_fluctuations(network, own, joint, field.pairs, field.pair_gains)
         gains = PairGains(field.moving_gains, *of_pairs)
