@@ -230,15 +230,9 @@ class OneTheory:
     order is not small.
     """
 
-    # Of one variance and one network.
+    network: LayeredNetwork
+    # Of the network, and one variance.
     mean_field: MeanField
-
-    @property
-    def network(self) -> LayeredNetwork:
-        """The network with its width N."""
-        network = self.mean_field.network
-        assert isinstance(network, LayeredNetwork)
-        return network
 
     @cached_property
     def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
@@ -253,7 +247,7 @@ class OneTheory:
         field = self.mean_field
         C, K = self.limits_at_zero
         S22 = source_covariance(self.network, field.layers, K, C)
-        return kernel_covariance(field.layers, field.moving_gains, S22, field.network.width)
+        return kernel_covariance(field.layers, field.moving_gains, S22, self.network.width)
 
     @cached_property
     def kernel_variance(self) -> np.ndarray:
