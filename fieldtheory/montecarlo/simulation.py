@@ -23,7 +23,7 @@ from fieldtheory.montecarlo.sampling.block_moments import (
 from fieldtheory.montecarlo.sampling.plan import Block, Run, Samples
 from fieldtheory.montecarlo.sampling.samplers import draw
 from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
@@ -33,7 +33,7 @@ from fieldtheory.numerics.validity import ValidityWarning
 @by_network_type
 @named_arguments
 def simulate(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any = None,
     *,
     X: Any = None,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.family import DeepNetwork, input_width
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.logarithms import Logarithms, decorrelation, log
@@ -137,7 +137,7 @@ class Solution(WithTangents):
     table = FIELDS
     settings: ClassVar = {"convention": str, "rtol": float, "order": int}
 
-    network: DeepNetwork  # type: ignore[assignment]
+    network: DeepNetwork
     input_kernel: np.ndarray
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE
@@ -393,7 +393,8 @@ class Solution(WithTangents):
         """The theory of order 1/N, of neurons' paths or of a Markov chain."""
         if self.network.markov:
             return MarkovTheory(self._mean_field)
-        return NeuronPaths(self._mean_field, self.progress)
+        assert isinstance(self.network, LayeredNetwork)
+        return NeuronPaths(self.network, self._mean_field, self.progress)
 
     @property
     def _fluctuations(self) -> Any:

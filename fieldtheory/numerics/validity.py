@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.recursion import ratio
 
 # Terms of order 1/N relative to kernels, and terms of order 1/N² to those of order 1/N, from which
@@ -97,7 +97,7 @@ def warn_if_spread(
     return spread
 
 
-def warn_if_orders_are_close(network: LayeredNetwork, relative: np.ndarray) -> None:
+def warn_if_orders_are_close(network: DeepNetwork, relative: np.ndarray) -> None:
     """Warn if terms of order 1/N² exceed a tenth of those of order 1/N in some layer."""
     layer = int(np.argmax(relative))
     largest = float(relative[layer])

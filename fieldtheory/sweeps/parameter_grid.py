@@ -194,7 +194,7 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
     # Of a solution that computes nothing before it is asked.
-    unsolved: Any = solve(network, kernel)  # type: ignore[call-overload]
+    unsolved = solve(network, kernel)
     table = {n: row for n, row in unsolved.table.items() if not unsolved.missing(n)}
     table[_OPTIMUM] = _OPTIMAL
     wanted = [validation.quantity("of", name, tuple(table)) for name in wanted]

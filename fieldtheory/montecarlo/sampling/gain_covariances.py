@@ -25,6 +25,7 @@ from fieldtheory.montecarlo.sampling.many_inputs import (
     covariance_batches,
     pair_weights,
 )
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
@@ -55,6 +56,7 @@ def response_batches(
     (1, 4, 3)
     """
     network, last = solution.network, solution.network.depth + 1
+    assert isinstance(network, LayeredNetwork)
     for psi in network_functions(network).functions:
         delta = np.abs(psi.value(psi.kinks) * psi.slope.jumps)
         if len(psi.jumping) or (delta > np.finfo(float).eps).any():
@@ -124,10 +126,11 @@ class _Sampled(Weighted):
     """Derivatives of ⟨φφ^(l) ; Ψ⟩ from paths of a neuron."""
 
     def __init__(self, responses: _PairResponses) -> None:
-        solution = responses.solution
+        solution, network = responses.solution, responses.solution.network
+        assert isinstance(network, LayeredNetwork)
         super().__init__(solution, responses.theory, responses.weights, solution.network.depth + 1)
         self.responses, functions = responses, responses.theory.signals.functions
-        self.first = feature_functions(solution.network, slopes=True)
+        self.first = feature_functions(network, slopes=True)
         self.second = [psi.slope.slope for psi in functions]
         a, gains = self.a[:, None], responses.gains[1:]
         self.mean_gains = np.divide(gains, a, out=np.zeros_like(gains), where=a > 0)

@@ -22,7 +22,7 @@ from fieldtheory import validation
 from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.dispatch import not_there
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
@@ -62,7 +62,7 @@ class TraceCovariance(Computed):
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     input_kernel : ndarray, shape (P, P)
         K0.
     weights : ndarray, shape (P, P)
@@ -87,7 +87,7 @@ class TraceCovariance(Computed):
     table = FIELDS
     settings = {"layer": int, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: np.ndarray
     weights: np.ndarray
     values: np.ndarray
@@ -253,6 +253,7 @@ class Weighted:
 
     def __init__(self, solution: Solution, theory: PairTheory, packed: np.ndarray, m: int) -> None:
         network, C = solution.network, solution.residual_kernels
+        assert isinstance(network, LayeredNetwork)
         self.gains, self.skips = theory.gains, theory.layers.skips
         self.hidden_skips, self.K = np.asarray(network.skip_scales), theory.signals.K
         self.C = np.concatenate([limit_input_kernel(network, C[0])[None], C[1:-1]])
