@@ -46,7 +46,8 @@ FEATURES = {
     ),
     "posterior to order 1/N and responses after labels": (
         "inference/network_posterior* inference/fluctuating* inference/labelled* "
-        "inference/learned* montecarlo/sampling/linear_networks* montecarlo/sampling/gain_covariances* "
+        "inference/learned* montecarlo/sampling/linear_networks* "
+        "montecarlo/sampling/gain_covariances* "
         "training/moved_inputs*",
         "inference/test_network* inference/test_learned* inference/test_fluct* "
         "montecarlo/sampling/test_linear* montecarlo/sampling/test_gain*",
