@@ -240,8 +240,6 @@ def test_derivatives_by_deviations_move_what_follows():
     k, X = ft.kernel(ft.ResidualNetwork(depth=3, weight_variance=1.44)), np.eye(2)
     found, expected = (k.derivative(f"weight_{of}", X) for of in ("deviation", "variance"))
     np.testing.assert_allclose(found, 2.4 * expected, rtol=1e-11)
-    with pytest.raises(TypeError, match="scale_deviation"):
-        k.derivative("branch_scale_deviation", X)
 
 
 def test_derivative_of_dask_arrays():
@@ -255,14 +253,6 @@ def test_derivative_of_dask_arrays():
     lazy = ft.kernel(net, "tangent_kernel").derivative("bias_variance", parallel)
     with pytest.raises(ValueError, match="no finite derivative by bias_variance"):
         lazy.compute()
-
-
-def test_bad_arguments():
-    k = ft.kernel(ft.ResidualNetwork(depth=3))
-    with pytest.raises(TypeError, match=r"unknown argument 'rho': did you mean branch_scale"):
-        k.derivative("rho", [[1.0]])
-    with pytest.raises(TypeError, match=r"name must be the name of a parameter .* got \[\[1.0\]\]"):
-        k.derivative([[1.0]], "weight_variance")
 
 
 @pytest.mark.parametrize("bias", [0.0, 1e-9, 1e-6])

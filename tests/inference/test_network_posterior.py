@@ -272,32 +272,6 @@ def test_jumps_of_many_inputs_are_refused():
     assert np.isfinite(few.mean).all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"Y": [1.0, 2.0, 3.0, 4.0]}, r"Y must have shape \(P,\) .* 1 <= P <= 3, .* got \(4,\)"),
-        ({"Y": [[[1.0]]]}, r"Y must have shape \(P,\) or \(P, d\)"),
-        ({"Y": [np.nan]}, "Y must be finite"),
-        ({"noise_variance": 0.0}, "noise_variance must be"),
-        ({"noise_variance": -1.0}, "noise_variance must be"),
-        ({"order": 2}, "order must be 0 or 1, the highest power of 1/N, got 2"),
-        ({"samples": 10}, "samples must be an integer >= 320, got 10"),
-        ({"seed": -1}, "seed must be an integer >= 0"),
-        ({"K0": 0.3}, r"K0 must be a matrix \(Q, Q\), got shape \(\)"),
-        ({"X": X}, "K0 or X must be given, got both"),
-        ({"K0": None}, "K0 or X must be given, got neither"),
-        ({"K0": None, "X": X, "X_test": X[:, :2]}, r"X and X_test must have shapes .* \(5, 2\)"),
-        ({"K0": None, "X": X[:3]}, "one label for each of the 3 rows of X, got 1; .* are X_test"),
-        ({"network": network("erf", 100).replace(branch_scale=[[0.1]])}, "without batch axes"),
-        ({"network": linear_block(10).replace(skip_scale=[[0.1]])}, "without batch axes"),
-    ],
-)
-def test_refusals(arguments, message):
-    given = {"network": network("erf", 100), "K0": np.eye(3), "Y": [1.0], "noise_variance": 0.1}
-    with pytest.raises(ValueError, match=message):
-        ft.posterior(**(given | arguments))
-
-
 def test_memory_is_asked_for_first(monkeypatch):
     monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 10**5)
     net = network("erf", 100)

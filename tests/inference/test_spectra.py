@@ -176,22 +176,6 @@ def test_result_shows_and_stores_itself(tmp_path):
     assert repr(found) == "Spectrum(output kernel on a circle, degrees=0..5)"
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"dimension": 1}, ValueError, "dimension must be an integer >= 2"),
-        ({"norm": 0.0}, ValueError, "norm must be"),
-        ({"count": 0}, ValueError, "count must be"),
-        ({"quantity": "kernel_of_output"}, ValueError, "quantity must be one of"),
-        ({"network": 3}, TypeError, "network must be"),
-        ({"degrees": 3}, TypeError, "unknown argument 'degrees'"),
-    ],
-)
-def test_bad_input(change, error, words):
-    with pytest.raises(error, match=words):
-        ft.spectrum(**{"network": relu(2)} | change)
-
-
 class TestPowerCoefficients:
     def test_relu_by_its_taylor_series(self):
         """f(c) = (√(1−c²) + (π − arccos c) c)/π, composed by mpmath."""
@@ -228,7 +212,3 @@ class TestPowerCoefficients:
         assert np.all(power_coefficients(odd.replace(bias_variance=0.1), count=20) > 0)
         linear = power_coefficients(odd.replace(activation="linear", bias_variance=0.1), count=9)
         assert np.all((linear > 0) == (np.arange(9) < 2))
-
-    def test_bad_input(self):
-        with pytest.raises(ValueError, match="count must be an integer from 1 to 60"):
-            power_coefficients(relu(2), count=61)

@@ -321,24 +321,3 @@ def test_paths_have_the_tilted_law_or_an_error_names_the_labels(
     assert spread == pytest.approx(force, rel=0.2), (spread, force)
     for C in found.residual_kernels:
         assert np.linalg.eigvalsh(C)[0] > -1e-12 * abs(C).max()
-
-
-NET = ft.ResidualNetwork(depth=1, width=10)
-PAIR = [[0.3, 0.1], [0.1, 0.2]]
-
-
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"K0": [[1.0, 2.0], [2.0, 1.0]]}, "positive semidefinite"),
-        ({"Y": [1.0, 2.0, 3.0]}, r"Y must have shape .*got \(3,\)"),
-        ({"noise_variance": 0.0}, "noise_variance must be"),
-        ({"samples": 100}, "samples must be"),
-        ({"seed": -1}, "seed must be"),
-        ({"network": NET.replace(activation="sign")}, "must not jump"),
-    ],
-)
-def test_bad_input_is_named(changes, message):
-    arguments = {"network": NET, "K0": PAIR, "Y": [1.0], "noise_variance": 0.1}
-    with pytest.raises(ValueError, match=message):
-        ft.tilted_posterior(**(arguments | changes))
