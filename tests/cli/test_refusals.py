@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.test_app import MATRIX, call, refusal
 from tests.cli.test_measure_command import SOURCE
+from tests.tables import slow
 
 FILES = {
     "broken.npz": "not an archive",
@@ -273,11 +274,11 @@ def test_bad_input(line, words, folder):
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("--rho", "--branch-scale (ρ)"),
+        slow("--rho", "--branch-scale (ρ)"),
         ("--sigma-w", "--weight-variance (σ_w²)"),
-        ("--gamma", "--skip-scale (γ)"),
-        ("--phi", "--activation (φ)"),
-        ("--layers", "--depth (L)"),
+        slow("--gamma", "--skip-scale (γ)"),
+        slow("--phi", "--activation (φ)"),
+        slow("--layers", "--depth (L)"),
         ("--widht", "--width (N)"),
     ],
 )
@@ -288,7 +289,8 @@ def test_options_by_another_name(typed, meant):
 
 
 @pytest.mark.parametrize(
-    "command", ["solve --K0=-1", "tangent --K0=-1", "diffusion -a sinh(h) --weight-variance 1e300"]
+    "command",
+    ["solve --K0=-1", "tangent --K0=-1", slow("diffusion -a sinh(h) --weight-variance 1e300")],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(command, folder):
     command = command.split()
