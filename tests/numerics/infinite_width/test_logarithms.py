@@ -4,10 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from fieldtheory.numerics.infinite_width.scaled_theory import stays_in_float64
 from mpmath import mp, mpf
 
 import fieldtheory as ft
-from fieldtheory.numerics.infinite_width.scaled_theory import stays_in_float64
 from tests.oracles import deep_kernels
 from tests.rounding import assert_same
 from tests.tables import some
