@@ -17,6 +17,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import ACTIVATIONS, as_activation
 from tests.oracles import exact, parallel
 from tests.oracles import quadrature as oracle
+from tests.tables import slow
 
 x, y, z, p = sp.symbols("x y z p", real=True)
 c = sp.Symbol("c", real=True)
@@ -44,6 +45,7 @@ def connected(name):
 # Backends -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but(0, 2, 3, 5, 6)
 @pytest.mark.parametrize("name", NAMES)
 def test_backends_agree_for_one_variable(name):
     entries = [second_moment(name), second_moment(name).diff(K)]
@@ -54,7 +56,7 @@ def test_backends_agree_for_one_variable(name):
         np.testing.assert_allclose(fast(variance), np.array(expected, dtype=float), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["tanh", "relu", "erf"])
+@pytest.mark.parametrize("name", [slow("tanh"), "relu", slow("erf")])
 def test_backends_agree_for_two_variables(name):
     entries = [pair(name), *(pair(name).diff(s) for s in (a, c)), connected(name)]
     fast, exact_ = lambdify([a, b, c], entries), lambdify([a, b, c], entries, "mpmath")
@@ -74,6 +76,7 @@ def test_mpmath_follows_the_precision_at_the_call():
         assert mpmath.almosteq(integrated, mpf(node.evalf(40)), mpf("1e-37"))
 
 
+@pytest.mark.slow_but(0, 3, 4, 5, 8)
 @pytest.mark.parametrize("name", NAMES)
 def test_connected_against_the_oracle(name):
     function = lambdify([a, b, c], connected(name))
@@ -114,6 +117,7 @@ def test_relu_connected_at_weak_coupling():
 # Special covariances --------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but(0, 3, 5)
 @pytest.mark.parametrize("name", NAMES)
 def test_singular_covariances_are_finite(name):
     moments = lambdify([K], second_moment(name))
@@ -149,6 +153,7 @@ KINKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, at, pieces, ratios", KINKED, ids=[row[0] for row in KINKED])
 def test_derivatives_of_parallel_inputs_with_kinks(name, at, pieces, ratios):
     product = as_activation(name)(x) * as_activation(name)(y)
@@ -160,6 +165,7 @@ def test_derivatives_of_parallel_inputs_with_kinks(name, at, pieces, ratios):
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])
 @pytest.mark.parametrize("name", ["sign", "hardshrink"])
 def test_derivatives_diverge_where_signals_jump_together(name, backend):
@@ -169,6 +175,7 @@ def test_derivatives_diverge_where_signals_jump_together(name, backend):
     assert function(1.0, 1.0, 1.0) == -np.inf and function(1.0, 1.0, -1.0) == np.inf
 
 
+@pytest.mark.slow
 def test_divergent_terms_of_both_signs_are_refused():
     """Opposite inputs whose jumps at ±1 differ in sign, those at ±2 do not."""
     phi = as_activation("heaviside(h-1) - heaviside(h+1) + heaviside(h-2) + heaviside(h+2)")
@@ -177,7 +184,7 @@ def test_divergent_terms_of_both_signs_are_refused():
         lambdify([a, b, c], node.diff(a))(1.0, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [slow(1), -1])
 def test_closed_forms_of_parallel_inputs_with_kinks(sign):
     """−N(1; 0, K) of hard tanh, as an expression and as a number."""
     phi = as_activation("hard_tanh")
@@ -188,6 +195,7 @@ def test_closed_forms_of_parallel_inputs_with_kinks(sign):
     assert float(scaled.evalf(20)) == pytest.approx(-sign * np.exp(-0.5) / np.sqrt(2 * np.pi))
 
 
+@pytest.mark.slow_but(0, 3, 4, 5, 7, 8)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_covariance(name):
     """At c = 0 the pair factorises and the connected correlator vanishes."""
@@ -218,6 +226,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("name", OWN)
 def test_own_activation(name):
     expression, phi = OWN[name]
@@ -244,6 +253,7 @@ KINKED = {
 }
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("name", KINKED)
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])
 def test_kinks_contribute_to_the_derivative(name, backend):

@@ -60,6 +60,7 @@ def expected_block(net, phi):
     return block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["erf", slow("tanh")])
 def test_two_inputs_against_the_oracle(activation):
     net = network(1, activation)
@@ -67,6 +68,7 @@ def test_two_inputs_against_the_oracle(activation):
     np.testing.assert_allclose(block, expected_block(net, PHI[activation]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_two_inputs_of_relu():
     """The first layer by two-dimensional panels; the whole block is a covariance."""
     net = network(1, "relu")
@@ -97,6 +99,7 @@ def test_two_inputs_of_relu():
     assert np.linalg.eigvalsh(inner).min() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_propagator_of_two_inputs(activation):
     """G11 = G12 S22 G21 in numbers; each input alone is the network with one input."""
@@ -129,7 +132,7 @@ def numbers(*expressions):
     return {symbol: 0.4 + 0.05 * k for k, symbol in enumerate(symbols)}
 
 
-@pytest.mark.parametrize("activation", [slow("erf"), "tanh", "relu"])
+@pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_third_derivative_of_the_action(activation):
     """∂³S/∂C̃∂C̃∂C of connected correlators, of averages, and by differences."""
     action = derivation(2, 1, activation).network_action
@@ -160,6 +163,7 @@ def test_third_cumulant_of_the_action():
 # Cumulants and their derivatives ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "symbol"), crossed(["erf", "tanh", "relu"], [a, d, f]))
 def test_derivative_of_a_third_cumulant(activation, symbol):
     phi = ft.networks.activations.ACTIVATIONS[activation]
