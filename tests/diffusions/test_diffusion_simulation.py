@@ -14,6 +14,7 @@ LAW = ParameterLaw(row_covariance=np.eye(4), column_covariance=np.eye(4) / 4)
 METHODS = ("kernel", "weights", "sde", "gram")
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
     arguments = {"samples": 150, "seed": 11, "keep": True, "method": method}
