@@ -27,6 +27,7 @@ class RadialKernel:
         return np.ones(len(X))
 
 
+@pytest.mark.slow_but(*range(4))
 @pytest.mark.parametrize("noise", [1e-10, 1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("count", [1, 12])
 def test_posterior_is_that_of_dense_inverses(count, noise):

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.rounding import assert_same
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 FIELDS = {
     "output_kernel": lambda s: s.kernels[-1],
@@ -83,7 +83,7 @@ def test_vanishing_input_kernel():
     np.testing.assert_allclose(k(inputs("one norm", 30), inputs("one norm", 20)), expected)
 
 
-@pytest.mark.parametrize("quantity", ["output_kernel", "tangent_kernel"])
+@pytest.mark.parametrize("quantity", [slow("output_kernel"), "tangent_kernel"])
 def test_dask_arrays(quantity):
     da = pytest.importorskip("dask.array")
     X, Z = inputs("many norms", 50), inputs("many norms", 30, 1)

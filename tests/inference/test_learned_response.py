@@ -22,6 +22,7 @@ def network(activation, width=100, depth=2, gamma=0.9):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "activation, labels, entry",
     [
@@ -64,7 +65,7 @@ def test_inputs_with_labels_respond_as_others_at_their_places():
     np.testing.assert_allclose(found[:, 2:, 2:], found[:, :2, :2], rtol=1e-4)
 
 
-@pytest.mark.parametrize("samples", [None, 640])
+@pytest.mark.parametrize("samples", [None, slow(640)])
 def test_linear_networks_respond_as_before_the_labels(samples):
     """New directions of the inputs pass through weights that the labels know nothing of."""
     net = network("linear", width=60, depth=3)
@@ -75,6 +76,7 @@ def test_linear_networks_respond_as_before_the_labels(samples):
         np.testing.assert_allclose(getattr(found, name), getattr(prior, name), rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "activation, samples", [("erf", 20_000), ("relu", 20_000), slow("gelu", 200_000)]
 )

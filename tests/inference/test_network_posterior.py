@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation, gamma, P, Q, N, noise", CASES)
 def test_networks_drawn_from_the_prior_and_weighted(activation, gamma, P, Q, N, noise):
     """To the errors of 40,000 networks and the share ε of the terms of order 1/N."""
@@ -114,6 +115,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize("activation, options, written", BLOCKS)
 def test_networks_of_blocks_drawn_from_the_prior_and_weighted(activation, options, written):
     """Also what R^(0), ..., R^(L) learn, to the errors and the share ε of the order 1/N."""
@@ -168,7 +170,7 @@ def test_what_is_left_out_of_linear_networks_falls_as_one_over_N_squared(block):
     assert (np.abs(wrong - 1).max(axis=0) > 0.25).all()
 
 
-@pytest.mark.parametrize("activation, gamma", [("erf", 1.0), ("gelu", 0.7), ("relu", 1.0)])
+@pytest.mark.parametrize("activation, gamma", [slow("erf", 1.0), slow("gelu", 0.7), ("relu", 1.0)])
 def test_paths_of_neurons_find_what_G11_holds(activation, gamma):
     net = network(activation, 100, gamma=gamma)
     targets = np.stack([Y, Y[::-1] ** 2], axis=1)
@@ -217,6 +219,7 @@ def test_plots_say_how_many_inputs_are_drawn_and_show_predictions():
         np.testing.assert_allclose(bars[:, 0, 0], x)
 
 
+@pytest.mark.slow
 def test_many_inputs_against_weighted_networks():
     generator = np.random.default_rng(5)
     data, targets, N = generator.standard_normal((12, 6)), generator.standard_normal(10), 100

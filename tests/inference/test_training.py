@@ -20,6 +20,7 @@ def data(count=6):
     return rng.standard_normal((count, 3)), rng.standard_normal(count)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 @pytest.mark.parametrize("time", [0.1, 3.0])
 def test_mean_and_covariance_are_those_of_the_flow(kernels, time, ridge):
