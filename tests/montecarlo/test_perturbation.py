@@ -26,7 +26,7 @@ def exact_linear(net):
     return {"residual_response": eta[:-1], "response": chi[:-1], "output_response": chi[-1]}
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("gamma", [slow(0.0), slow(0.7), 1.0])
 def test_linear_networks_respond_as_they_do_exactly(gamma):
     net = network(4, "linear", gamma, width=200)
     found = simulate_response(net, K0_PAIR, samples=4000)
@@ -40,7 +40,7 @@ def test_linear_networks_respond_as_they_do_exactly(gamma):
             assert np.abs(z).min() > 4, name
 
 
-@pytest.mark.parametrize("layer", [1, 3])
+@pytest.mark.parametrize("layer", [1, slow(3)])
 def test_a_perturbed_layer_is_a_column_of_the_propagator(layer):
     net = network(4, "linear", [0.7, 0.0, 1.0, 0.5], width=50)
     column = net.width * ft.solve(net, 0.4).G12[:, layer]
@@ -75,6 +75,7 @@ def test_the_step_is_a_fraction_of_the_distance_to_the_limit():
     np.testing.assert_allclose(one.step, 1e-4 * ft.solve(net, 0.4).residual_kernels[2])
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("activation", ["erf", "relu"])
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_explicit_weights_that_are_common_respond_the_same(activation, gamma):
@@ -109,6 +110,7 @@ def extrapolated(net, K0, samples, names):
         yield name, 2 * getattr(second, name) - getattr(first, name), np.hypot(*errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "gamma"), [("erf", 1.0), slow("tanh", 0.0)])
 def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, gamma):
     net = network(4, activation, gamma, width=100)
@@ -219,6 +221,7 @@ class TestRandomInputs:
             found.input_average("all")
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_repetitions():
     net = network(2, "linear", 0.7, width=30)
     expected, z = exact_linear(net), []

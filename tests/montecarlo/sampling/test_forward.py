@@ -86,6 +86,7 @@ def test_roots_of_singular_matrices(rank):
     assert (np.abs(roots).max(axis=1) > 0).sum() == 20 * rank
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("expression", "value", "slope"),
     [

@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from tests.examples import K0_TRIPLE, network
 from tests.rounding import assert_same
+from tests.tables import slow
 
 U = np.array([[1.0, -0.5, 0.3], [0.1, 0.4, 2.0], [-1.0, 0.0, -0.7]])
 
@@ -23,7 +24,7 @@ def z_scores(sampled, exact):
     return ((sampled.values - exact.values)[noisy] / sampled.error[noisy]).ravel()
 
 
-@pytest.mark.parametrize("layer", [0, 1, 3, -1])
+@pytest.mark.parametrize("layer", [slow(0), 1, 3, -1])
 def test_without_sampling_it_is_G11_contracted(solution, layer):
     place = np.zeros((3, 3), dtype=int)
     i, j = np.triu_indices(3)
@@ -46,6 +47,7 @@ def test_sampled_paths(solution, layer):
     assert (sampled.error[1:].max(axis=(1, 2)) < 0.1 * size).all()
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_repetitions(solution):
     exact = ft.covariance_with(solution, U)
     runs = [ft.covariance_with(solution, U, samples=800, seed=seed) for seed in range(40)]
