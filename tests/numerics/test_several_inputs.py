@@ -29,6 +29,7 @@ from tests.tables import slow
 ZERO, BIASES = np.diag([0.0, 0.3]), (0.0, 0.07)
 
 
+@pytest.mark.slow_but(31)
 @pytest.mark.parametrize(
     ("name", "gamma", "K0", "depth", "count", "readout_bias"),
     [
@@ -96,7 +97,7 @@ def test_against_dense_blocks(name, gamma, K0, depth, count, readout_bias):
     np.testing.assert_allclose(N * upper(s.mean_shift), shift, rtol=0, atol=allowed)
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("gamma", [slow(0.0), 0.7, 1.0])
 def test_linear_networks_are_exact(gamma):
     """N Cov of q = h hᵀ/N: what a layer adds to that of the layer before, times (γ² + a)²."""
     net = network("linear", gamma, 6)
@@ -144,7 +145,7 @@ def test_covariances_are_positive_semidefinite(root, gamma, name):
     assert np.linalg.eigvalsh(G11).min() > -1e-9 * np.abs(G11).max()
 
 
-@pytest.mark.parametrize("name", ["erf", "relu"])
+@pytest.mark.parametrize("name", [slow("erf"), "relu"])
 def test_progress_is_shown_on_stderr_if_wanted(name, capsys, monkeypatch):
     monkeypatch.setattr(chunks, "SILENCE", 0.0)
     # Signals too wide for the chain of neurons, which takes no time worth a bar.

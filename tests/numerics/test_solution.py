@@ -14,6 +14,7 @@ from tests.examples import K0_PAIR, K0_TRIPLE, moment, network, oracle, precise_
 from tests.oracles import exact, recursion
 from tests.oracles.differences import derivative
 from tests.rounding import assert_same, same
+from tests.tables import slow
 
 K0 = 0.4
 NAMES = ["erf", "relu", "tanh", "linear"]
@@ -25,6 +26,7 @@ def closed(name):
     return lambda *k: float(average(*k))
 
 
+@pytest.mark.slow_but(15)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_one_input_against_the_recursion(name, gamma):
@@ -40,6 +42,7 @@ def test_one_input_against_the_recursion(name, gamma):
     assert solution.output_kernel == solution.kernels[-1]
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("K0", [K0_PAIR, K0_TRIPLE], ids=["pair", "triple"])
 @pytest.mark.parametrize("name", ["erf", "relu"])
 def test_several_inputs_against_the_recursion(name, K0):
@@ -107,7 +110,7 @@ def test_response_is_the_derivative_of_the_kernels(name):
     assert s.output_response == pytest.approx(slope[-1], rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
+@pytest.mark.parametrize("name", ["erf", "relu", slow("tanh")])
 def test_full_response_is_the_derivative_of_the_covariance(name):
     net, room = network(2, name), recursion.distance(K0_PAIR)
     full = ft.solve(net, K0_PAIR).full_response

@@ -22,6 +22,7 @@ def of(name):
     return layer_functions(as_activation(name))
 
 
+@pytest.mark.slow_but(1, 3)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_variable_against_quadrature_and_differences(name):
     e, phi = of(name), PHI[name]
@@ -159,6 +160,7 @@ AT_ZERO = {
 }
 
 
+@pytest.mark.slow_but(0, 1, 7, 8)
 @pytest.mark.parametrize("name", AT_ZERO)
 def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     """The mean of both sides, at all doors the same, alone and among others."""
@@ -193,6 +195,7 @@ JUMPING = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("name", JUMPING)
 @pytest.mark.parametrize("variance", ["0.7", "1e3", "1e20"])
 def test_moments_of_what_jumps(name, variance):

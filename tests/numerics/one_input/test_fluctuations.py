@@ -14,12 +14,14 @@ from fieldtheory.numerics.one_input.fluctuations import (
 from fieldtheory.numerics.recursion import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion
+from tests.tables import slow
 
 K0 = 0.4
 NAMES = ["erf", "relu", "tanh", "linear"]
 GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
 
 
+@pytest.mark.slow_but(1, 3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_against_the_dense_hessian(name, gamma):
@@ -48,6 +50,7 @@ def test_linear_network(gamma):
     np.testing.assert_allclose(net.width * s.G11, limit, rtol=1e-13, atol=1e-16)
 
 
+@pytest.mark.slow_but(0, 5, 6, 7, 8)
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -69,7 +72,7 @@ def test_signs_that_cancel_in_the_square(text, same, gamma):
     np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)
 
 
-@pytest.mark.parametrize("variance", [1e-3, 0.3, 30.0])
+@pytest.mark.parametrize("variance", [slow(1e-3), 0.3, 30.0])
 def test_jumps_away_from_zero_beside_kinks(variance):
     """relu(h) + θ(h + 1)/2: N G11 of the first layer is a² Var φ², on panels between the kinks."""
     net = ft.ResidualNetwork(depth=1, activation="relu(h) + 0.5*heaviside(h + 1)", width=1)

@@ -14,7 +14,7 @@ from fieldtheory.averages.settings import SETTINGS
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.pair_maps import pair_map, pair_pieces, pair_recursions
 from tests.rounding import assert_same, same
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 x = sp.Symbol("x", real=True)
 KINDS = ["one norm", "clusters", "many norms", "doubtful"]
@@ -78,7 +78,7 @@ def test_against_the_recursion(name, kind, rates, monkeypatch):
 
 @pytest.mark.parametrize(
     "activation",
-    ["tanh", "gelu", "sin", "linear", "leaky_relu", sp.cos(x)],
+    ["tanh", "gelu", slow("sin"), "linear", "leaky_relu", sp.cos(x)],
     ids=str,
 )
 def test_other_activations(activation, monkeypatch):
@@ -153,7 +153,7 @@ def test_a_wrong_map_is_noticed(monkeypatch):
     assert found.sent > 0.9 * found.count
 
 
-@pytest.mark.parametrize("kind", ["one norm", "doubtful"])
+@pytest.mark.parametrize("kind", ["one norm", slow("doubtful")])
 def test_fields_of_the_output(kind):
     K0 = inputs(kind)
     s, layers = (ft.solve(ft.ResidualNetwork(depth=10), K0) for _ in range(2))
@@ -191,6 +191,7 @@ def test_batch(count):
         np.testing.assert_allclose(s.output_response[i, j], one.output_response, rtol=1e-12)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("kind", ["one norm", "many norms"])
 @pytest.mark.parametrize("fewest", [SETTINGS.map_pairs, np.inf], ids=["map", "recursion"])
 def test_memory(kind, fewest, monkeypatch):
@@ -207,6 +208,7 @@ def test_memory(kind, fewest, monkeypatch):
     assert peak < 10 * K0.nbytes
 
 
+@pytest.mark.slow_but(0, 1, 3, 5, 6, 8, 9)
 @pytest.mark.parametrize("name", ["erf", "relu", "tanh", "gelu", x**3 / 9])
 @pytest.mark.parametrize("bias", [0.0, 0.05])
 def test_identical_inputs_have_identical_entries(name, bias):
