@@ -19,6 +19,7 @@ import fieldtheory as ft
 from fieldtheory.sweeps import parameter_grid
 from tests.examples import K0_PAIR
 from tests.rounding import assert_same, same
+from tests.tables import slow
 
 NET = ft.ResidualNetwork(depth=6, branch_scale=0.4)
 x = sp.Symbol("x", real=True)
@@ -62,7 +63,7 @@ OF_SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("over", [OF_PHI, OF_SCHEDULES], ids=["φ", "schedules"])
+@pytest.mark.parametrize("over", [slow(OF_PHI), OF_SCHEDULES], ids=["φ", "schedules"])
 def test_every_point_is_that_of_solve(over):
     grid = ft.sweep(NET, over=over, of=["output_response"], chunk=7)
     assert grid.output_response.dims == tuple(over)
@@ -152,6 +153,7 @@ def test_values_that_are_no_numbers_are_labelled_by_index():
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+@pytest.mark.slow_but(0, 2, 4)
 @pytest.mark.parametrize("kernel", [np.array(0.3), K0_PAIR], ids=["variance", "pair"])
 @pytest.mark.parametrize("scale", [0.4, (0.2, 0.5, 0.8), None], ids=str)
 def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
@@ -254,11 +256,13 @@ ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
     @pytest.mark.parametrize(
         "changes",
         [
-            {"over": over | {"depth": [2, 3, 4, 5, 7]}},
+            slow({"over": over | {"depth": [2, 3, 4, 5, 7]}}),
             {"over": over | {"branch_scale": [0.2, np.nextafter(0.4, 1)]}},
             {"over": over | {"activation": ["erf"]}},
-            {"of": ["output_response", "optimal_scaling"], "over": {"depth": [2, 3, 4, 5, 6]}},
-            {"chunk": 3},
+            slow(
+                {"of": ["output_response", "optimal_scaling"], "over": {"depth": [2, 3, 4, 5, 6]}}
+            ),
+            slow({"chunk": 3}),
         ],
     )
     def test_another_specification_uses_no_old_chunk(self, tmp_path, changes, counted):
