@@ -141,6 +141,7 @@ BROKEN = [row for row in ROWS if row["changed"] and not row["changed"].startswit
 of_rows = pytest.mark.parametrize("row", BROKEN, ids=lambda row: row["quantity"])
 
 
+@pytest.mark.slow_but(0, 3, 9, 16, 22, 38, 42, 47)
 @pytest.mark.filterwarnings("ignore")
 @of_rows
 def test_a_broken_model_fails(row, monkeypatch):
