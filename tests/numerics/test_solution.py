@@ -79,28 +79,6 @@ def test_against_thirty_digits():
     np.testing.assert_allclose(net.width * solution.G12, response.astype(float), rtol=1e-13)
 
 
-def test_feedforward_network_of_erf_forgets():
-    """γ = 0, ρ = 1: K^(l) = C^(l), a fixed point at large depth, χ falls geometrically."""
-    net = ft.FeedForwardNetwork(depth=60, bias_variance=0.2)
-    s = ft.solve(net, K0)
-    np.testing.assert_array_equal(s.kernels, s.residual_kernels)
-    assert s.kernels[-1] == pytest.approx(s.kernels[-2], rel=1e-9)
-    ratio = s.response[-1] / s.response[-2]
-    assert ratio == pytest.approx(1.25 * float(exact.erf_slope(s.kernels[-2])), rel=1e-9)
-    assert ratio < 1
-
-
-@pytest.mark.parametrize("gamma", GAMMAS)
-def test_residual_responses_accumulate_through_the_skips(gamma):
-    net = network(3, gamma=gamma)
-    s, A = ft.solve(net, K0), np.array(recursion.skip_matrix(oracle(net)), dtype=float)
-    np.testing.assert_allclose(A**2 @ s.residual_response, s.response, rtol=1e-14)
-    np.testing.assert_allclose(A**2 @ s.residual_kernels[:-1], s.kernels[:-1], rtol=1e-14)
-    np.testing.assert_allclose(net.width * s.G12[:-1, 0], s.residual_response, rtol=1e-14)
-    np.testing.assert_allclose(np.diagonal(net.width * s.G12), 1, rtol=1e-15)
-    assert not np.triu(s.G12, 1).any()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_response_is_the_derivative_of_the_kernels(name):
     net = network(3, name)
@@ -196,29 +174,6 @@ def test_inputs_are_independent_pairs(name):
                 np.testing.assert_allclose(
                     whole[(*lead, *pick)], getattr(pair, field), rtol=1e-14, atol=1e-17
                 )
-
-
-@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1), (2, 1, 0)])
-def test_permuting_inputs_permutes_results(order):
-    net, pick = network(2), np.ix_(order, order)
-    original, permuted = ft.solve(net, K0_TRIPLE), ft.solve(net, K0_TRIPLE[pick])
-    for name in ("kernels", "residual_kernels", "response", "full_response"):
-        expected = getattr(original, name)[(slice(None), *pick)]
-        np.testing.assert_allclose(getattr(permuted, name), expected, rtol=1e-14, atol=1e-16)
-    np.testing.assert_allclose(permuted.output_response, original.output_response[pick], rtol=1e-14)
-
-
-@pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
-def test_identical_inputs(name):
-    s = ft.solve(network(3, name), np.full((2, 2), K0))
-    np.testing.assert_array_equal(s.kernels, s.kernels[:, :1, :1] * np.ones((2, 2)))
-    total = s.full_response[:, 0, 1].sum(axis=-1)
-    np.testing.assert_allclose(total, s.response[:, 0, 0], rtol=1e-12)
-
-
-def test_opposite_inputs_of_an_odd_network():
-    s = ft.solve(network(3, bias_variance=0.0, readout_bias_variance=0.0), K0 * (2 * np.eye(2) - 1))
-    np.testing.assert_allclose(s.kernels[:, 0, 1], -s.kernels[:, 0, 0], rtol=1e-13)
 
 
 def test_matrix_of_one_input():

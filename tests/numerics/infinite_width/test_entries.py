@@ -7,7 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
@@ -94,27 +94,12 @@ def test_closed_forms_of_relu():
         assert e.connected(*pair) == pytest.approx(connected, rel=1e-12, abs=1e-15)
 
 
-def test_closed_forms_of_linear():
-    e, (a, b, c) = of("linear"), PAIRS[1]
-    assert (e.second_moment(a), e.susceptibility(a), e.curvature(a)) == (a, 1, 0)
-    assert (e.covariance(a, b, c), e.covariance_susceptibility(a, b, c)) == (c, 1)
-    assert e.cross_susceptibility(a, b, c) == 0
-    assert e.connected(a, b, c) == pytest.approx(2 * c**2)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_variables_have_the_moments_of_one(name):
     e = of(name)
     np.testing.assert_allclose(e.covariance(K, K, K), e.second_moment(K), rtol=1e-12)
     fourth = [quadrature.average1(lambda h: PHI[name](h) ** 4, k) for k in K]
     np.testing.assert_allclose(e.connected(K, K, K), fourth - e.second_moment(K) ** 2, rtol=1e-10)
-
-
-def test_entries_broadcast():
-    e = of("erf")
-    grid = e.covariance(K[:, None], K[None, :], 0.001)
-    assert grid.shape == (4, 4)
-    assert grid[1, 2] == e.covariance(K[1], K[2], 0.001)
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])
@@ -135,12 +120,6 @@ def test_mpmath_entries_agree_with_float64(name):
         expected = exact.erf_average(*[mpf("0.3")] * 3) if name == "erf" else mpf("0.15")
         assert abs(fine - expected) < mpf(10) ** -38
         assert abs(coarse - expected) < mpf(10) ** -13
-
-
-def test_entries_are_shared():
-    assert of("erf") is of("erf")
-    assert of("erf") is not layer_functions(as_activation("erf"), "mpmath")
-    assert isinstance(of("erf"), LayerFunctions)
 
 
 AT_ZERO = {

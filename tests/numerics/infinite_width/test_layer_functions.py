@@ -30,13 +30,6 @@ def test_susceptibility_is_the_slope_of_the_kernel(text):
     assert chi == pytest.approx((more - less) / (2 * step), rel=1e-6)
 
 
-def test_a_jump_between_branches_that_are_no_polynomials():
-    net = ft.ResidualNetwork(
-        depth=1, activation=JUMPS[0], skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
-    )
-    assert ft.solve(net, 0.5).response[1] == pytest.approx(0.1639, abs=5e-5)
-
-
 def test_terms_that_cancel_in_the_tail():
     """The error of a table of variances is that of the largest average, 60 times this one."""
     net = ft.ResidualNetwork(
