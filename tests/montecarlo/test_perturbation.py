@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import perturbation
 from fieldtheory.montecarlo.perturbation import simulate_response
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo import statistics_of_draws
@@ -146,19 +145,6 @@ def test_narrow_networks_show_the_next_order(activation, width):
     assert z[-1] > 5 and max(next_z) < 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("K0", [0.05, [[0.05, 0.03], [0.03, 0.05]]], ids=["variance", "covariance"])
-def test_networks_of_f25_respond_as_predicted(K0):
-    net = ft.ResidualNetwork(depth=20, branch_scale=0.3, width=200)
-    theory = ft.solve(net, K0)
-    for name, value, error in extrapolated(net, K0, 8000, FIELDS):
-        expected, moves = getattr(theory, name), error > 0
-        assert np.abs((value - expected)[moves] / error[moves]).max() < 4
-    for wrong in (0.98, 1.02):
-        z = (value - wrong * expected) / error
-        assert np.abs(z).min() > 4
-
-
 def test_a_matrix_has_the_responses_of_its_pairs():
     net = network(2, "erf", 0.7, width=40)
     found = simulate_response(net, K0_TRIPLE, samples=500)
@@ -234,42 +220,13 @@ def test_errors_are_those_of_repetitions():
     assert 0.93 < np.std(z) < 1.13 and abs(np.mean(z)) < 0.25
 
 
-class TestSameSeedSameNumbers:
-    def same(self, first, second):
+def test_a_folder_gives_back_its_own_networks_and_no_others(small_blocks, tmp_path):
+    """Chunks and their files are those of `simulate`, whose tests interrupt it."""
+    net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
+    for options in ({}, {"layer": 1}, {}, {"seed": 3}):
+        options = arguments | options
+        found = simulate_response(net, K0_PAIR, directory=tmp_path, **options)
+        alone = simulate_response(net, K0_PAIR, **options)
         for name in FIELDS:
-            assert_same(getattr(first, name), getattr(second, name))
-            errors = getattr(first, f"{name}_error"), getattr(second, f"{name}_error")
-            assert_same(*errors)
-
-    @pytest.mark.slow
-    def test_whatever_the_number_of_workers(self):
-        net = network(2, "erf", 0.7, width=2000)
-        one = simulate_response(net, K0_PAIR, samples=400, seed=5)
-        self.same(one, simulate_response(net, K0_PAIR, samples=400, seed=5, jobs=2))
-
-    def test_after_an_interruption(self, small_blocks, tmp_path, monkeypatch):
-        net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
-        original, calls = perturbation._slopes, []
-
-        def fail(*call):
-            calls.append(call)
-            if len(calls) == 4:
-                raise KeyboardInterrupt
-            return original(*call)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(perturbation, "_slopes", fail)
-            with pytest.raises(KeyboardInterrupt):
-                simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
-            before = len(calls)
-            resumed = simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
-            assert len(calls) - before == 3 * 6 - 3
-        self.same(resumed, simulate_response(net, K0_PAIR, **arguments))
-        other = simulate_response(net, K0_PAIR, directory=tmp_path, layer=1, **arguments)
-        self.same(other, simulate_response(net, K0_PAIR, layer=1, **arguments))
-
-    def test_and_another_seed_others(self):
-        net = network(2, "erf", 0.7, width=12)
-        one, other = (simulate_response(net, 0.4, samples=20, seed=seed) for seed in (0, 1))
-        assert one.output_response != other.output_response
-        assert "seed=1" in repr(other)
+            assert_same(getattr(found, name), getattr(alone, name))
+            assert_same(getattr(found, f"{name}_error"), getattr(alone, f"{name}_error"))

@@ -109,15 +109,6 @@ class TestSameSeedSameNumbers:
         blocks = plan.chunks_of(40, plan.block_size(run), 30)
         assert len(blocks) > 1 and len(blocks[0]) > 1
 
-    def test_whatever_the_order_in_which_chunks_are_finished(self, small_blocks, monkeypatch):
-        one = simulate(NET, 0.4, **self.arguments)
-
-        def backwards(evaluate, tasks, jobs, purpose):
-            return iter([evaluate(task) for task in reversed(list(tasks))])
-
-        monkeypatch.setattr(block_moments.chunks, "computed_chunks", backwards)
-        assert_identical(one, simulate(NET, 0.4, **self.arguments))
-
     def test_and_other_seeds_methods_and_blocks_other_ones(self, small_blocks):
         one = simulate(NET, 0.4, **self.arguments).residual_kernels[:, 1]
         seed = simulate(NET, 0.4, **self.arguments | {"seed": 12}).residual_kernels[:, 1]
