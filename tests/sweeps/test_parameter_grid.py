@@ -2,14 +2,7 @@
 
 import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 
-import joblib
 import numpy as np
 import pytest
 import sympy as sp
@@ -217,35 +210,6 @@ class TestResuming:
         assert counted == [3, 4]
         assert resumed.identical(self.run(None))
 
-    @pytest.mark.slow
-    def test_after_a_kill(self, tmp_path, counted):
-        program = f"""
-import os, signal
-import fieldtheory as ft
-from fieldtheory.sweeps import parameter_grid
-original = parameter_grid._group
-def fail(network, changes, *rest):
-    if changes["depth"] == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(network, changes, *rest)
-parameter_grid._group = fail
-net = ft.ResidualNetwork(depth=6, branch_scale=0.4)
-ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
-"""
-        killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-        assert len(before) == 2
-        resumed = self.run(tmp_path)
-        assert counted == [2, 3, 4]
-        assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-        assert resumed.identical(self.run(None))
-
-    def test_finished_runs_are_read_not_computed(self, tmp_path, counted):
-        first = self.run(tmp_path / "new" / "folder")
-        counted.clear()
-        assert self.run(tmp_path / "new" / "folder", jobs=2).identical(first) and not counted
-
     def test_a_chunk_that_cannot_be_read_is_computed_again(self, tmp_path, counted):
         first = self.run(tmp_path)
         damaged = sorted(tmp_path.iterdir())[1]
@@ -282,40 +246,6 @@ ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
         results = [ft.sweep(NET.replace(activation=phi), 0.05, **arguments) for phi in named]
         assert len(counted) == 20
         assert (results[0].output_response < results[1].output_response).all()
-
-
-@pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    K0 = 0.2 * np.eye(8) + 0.1
-    over = {"branch_scale": np.linspace(0.05, 0.3, 24), "depth": [400]}
-    arguments = {"over": over, "of": ["output_response"], "chunk": 1}
-    expected = ft.sweep(NET, K0, **arguments)
-    at_kill = []
-
-    def kill(worker):
-        while len(list(tmp_path.glob("*.npz"))) < 3:
-            time.sleep(0.005)
-        at_kill.append(len(list(tmp_path.glob("*.npz"))))
-        os.kill(worker, signal.SIGKILL)
-
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(processes=True, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        workers = set(client.run(os.getpid).values())
-        assert len(workers) == 2 and os.getpid() not in workers
-        victim = min(workers)
-        killer = threading.Thread(target=kill, args=(victim,), daemon=True)
-        killer.start()
-        with joblib.parallel_config("dask"):
-            found = ft.sweep(NET, K0, directory=tmp_path, **arguments)
-        killer.join(timeout=10)
-        assert victim not in client.run(os.getpid).values()
-    assert at_kill and at_kill[0] < 20
-    assert len(list(tmp_path.glob("*.npz"))) == 24
-    assert found.identical(expected)
 
 
 def test_parts_in_a_folder_take_some_seconds_by_their_deepest_point(tmp_path, monkeypatch):
