@@ -6,7 +6,6 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage, routes
-from fieldtheory.compiling import translation
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
 
@@ -32,21 +31,6 @@ def test_rules(name):
     assert row.rule == name and row.reason
     assert row.average == str(RULES[name]) and row.latex == sp.latex(RULES[name])
     assert row.variables == len(RULES[name].variables)
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_the_decision_is_that_of_lambdify(name, monkeypatch):
-    """Whatever rule `lambdify` calls, the row names; nothing is decided twice."""
-    taken = []
-    decide = translation.resolve
-
-    def recorded(*arguments):
-        taken.append(decide(*arguments))
-        return taken[-1]
-
-    monkeypatch.setattr(translation, "resolve", recorded)
-    lambdify([K], RULES[name])(0.5)
-    assert [found.name for found in taken] == [name]
 
 
 def test_rows_follow_the_expression():

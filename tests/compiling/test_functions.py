@@ -6,8 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 from scipy.special import erf
 
@@ -385,55 +383,3 @@ def test_nothing_is_silently_wrong():
 
 
 # Inequalities ---------------------------------------------------------------------------------
-
-variances = st.floats(1e-2, 1e2)
-
-
-@pytest.fixture(scope="module")
-def functions():
-    return {
-        name: (
-            lambdify([K], second_moment(name)),
-            lambdify([a, b, c], pair(name)),
-            lambdify([a, b, c], connected(name)),
-        )
-        for name in NAMES
-    }
-
-
-@settings(max_examples=30)
-@given(a=variances, b=variances, r=st.floats(-1, 1), name=st.sampled_from(NAMES))
-def test_cauchy_schwarz_and_symmetry(functions, a, b, r, name):
-    moment, both, spread = functions[name]
-    covariance = r * np.sqrt(a * b)
-    size = np.sqrt(moment(a) * moment(b))
-    value = both(a, b, covariance)
-    assert abs(value) <= size * (1 + 1e-12)
-    assert both(b, a, covariance) == pytest.approx(value, rel=1e-11, abs=1e-12 * size)
-    assert spread(b, a, covariance) == pytest.approx(
-        spread(a, b, covariance), rel=1e-9, abs=1e-11 * size**2
-    )
-
-
-@settings(max_examples=30)
-@given(a=variances, r=st.floats(0, 1), name=st.sampled_from(NAMES))
-def test_full_correlation_is_the_largest(functions, a, r, name):
-    """⟨F;F⟩ is a variance, and bounds ⟨F;F⟩ at any positive correlation (Mehler series)."""
-    spread = functions[name][2]
-    variance = spread(a, a, a)
-    assert variance >= 0
-    assert -1e-12 * variance <= spread(a, a, r * a) <= variance * (1 + 1e-11)
-
-
-@settings(max_examples=15)
-@given(data=st.lists(st.floats(-3, 3), min_size=8, max_size=8), name=st.sampled_from(NAMES))
-def test_pair_averages_form_a_positive_matrix(functions, data, name):
-    both = functions[name][1]
-    factor = np.array(data).reshape(4, 2)
-    K0 = factor @ factor.T + 1e-3 * np.eye(4)
-    V = np.diag(K0)
-    rows, columns = np.triu_indices(4)
-    M = np.zeros((4, 4))
-    M[rows, columns] = both(V[rows], V[columns], K0[rows, columns])
-    M[columns, rows] = M[rows, columns]
-    assert np.linalg.eigvalsh(M).min() >= -1e-11 * M.max()

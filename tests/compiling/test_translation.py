@@ -8,9 +8,8 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
-from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import resolve, translate
+from fieldtheory.compiling.translation import resolve
 from fieldtheory.theory import notation as sym
 from tests.examples import K0_PAIR, PHI, derivation, network, oracle
 from tests.oracles import hessian, quadrature, recursion
@@ -206,17 +205,3 @@ def test_elementary_functions_have_closed_forms():
         lambda u, v, s: np.cos(u) * v * np.exp(s), K, 0.25, 10
     ) - quadrature.average_smooth(lambda u, v, s: np.cos(u) * v, K, 0.25, 10) * np.exp(0.4)
     assert value == pytest.approx(expected, rel=1e-10)
-
-
-def test_translate_replaces_every_average_once():
-    node = GaussianAverage(sp.tanh(x) ** 2, x, a)
-    seen = []
-
-    def one(found, functions):
-        seen.append(found)
-        return sp.Symbol("t")
-
-    entries, functions = translate([node + 1, [node**2]], one)
-    assert entries == [sp.Symbol("t") + 1, [sp.Symbol("t") ** 2]]
-    assert seen == [node] and functions == {}
-    assert isinstance(node, AverageNode)
