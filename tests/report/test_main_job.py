@@ -219,15 +219,6 @@ class TestFolder:
         if older:
             assert (folder / "report.html").read_text() == "old"
 
-    def test_failure_of_a_step_leaves_nothing(self, tmp_path, monkeypatch):
-        def fail(*_):
-            raise ArithmeticError("no convergence")
-
-        monkeypatch.setattr(main_job, "solve", fail)
-        with pytest.raises(ArithmeticError, match="no convergence"):
-            job(tmp_path / "results")
-        assert os.listdir(tmp_path) == []
-
     def test_failed_replacement_brings_the_old_folder_back(self, tmp_path, monkeypatch):
         folder, partial = tmp_path / "results", tmp_path / "results.partial"
         for path, text in ((folder, "old"), (partial, "new")):
