@@ -13,7 +13,7 @@ import fieldtheory as ft
 from tests.examples import K0_PAIR, K0_TRIPLE, moment, network, oracle, precise_oracle
 from tests.oracles import exact, recursion
 from tests.oracles.differences import derivative
-from tests.rounding import assert_same, same
+from tests.rounding import assert_same
 from tests.tables import slow
 
 K0 = 0.4
@@ -119,42 +119,33 @@ def test_without_branches_nothing_moves():
     assert np.any(tiny.response != 1)
 
 
-@pytest.mark.parametrize("name", ["branch_scale", "skip_scale"])
-def test_batch_of_scales(name):
-    scales, net = np.array([0.0, 0.1, 0.7, 1.0]), network(3)
-    batch = ft.solve(net.replace(**{name: scales[:, None]}), K0)
-    assert batch.kernels.shape == (4, 5)
-    assert (batch.response.shape, batch.output_response.shape) == ((4, 4), (4,))
-    np.testing.assert_array_equal(batch.output_kernel, batch.kernels[:, -1])
-    for index, scale in enumerate(scales):
-        single = ft.solve(net.replace(**{name: scale}), K0)
-        for field in ("kernels", "residual_kernels", "response", "residual_response"):
-            assert_same(getattr(batch, field)[index], getattr(single, field))
-        assert batch.output_response[index] == same(single.output_response)
+SCALES = [0.0, 0.1, 0.7, 1.0]
+LAYERS = [[0.1, 0.2, 0.3], [0.5, 0.4, 0.3]]
+BATCHES = [
+    *((name, [[scale] for scale in SCALES], K0, (4,)) for name in ("branch_scale", "skip_scale")),
+    ("branch_scale", [[layers] for layers in LAYERS], [0.1, 0.4], (2, 2)),
+    (
+        "branch_scale",
+        [[0.3], [0.6], [0.9]],
+        np.stack([K0_PAIR, 2 * K0_PAIR, K0_PAIR[::-1, ::-1]]),
+        (3,),
+    ),
+]
 
 
-def test_batch_of_variances_and_of_layer_scales():
-    variances, scales = np.array([0.1, 0.4]), np.array([[[0.1, 0.2, 0.3]], [[0.5, 0.4, 0.3]]])
-    batch = ft.solve(network(3, branch_scale=scales), variances)
-    assert batch.kernels.shape == (2, 2, 5)
-    for i, j in np.ndindex(2, 2):
-        single = ft.solve(network(3, branch_scale=scales[i, 0]), variances[j])
-        np.testing.assert_allclose(batch.kernels[i, j], single.kernels, rtol=1e-15)
-        np.testing.assert_allclose(batch.output_response[i, j], single.output_response, rtol=1e-15)
-
-
-def test_batch_of_matrices():
-    kernels = np.stack([K0_PAIR, 2 * K0_PAIR, K0_PAIR[::-1, ::-1]])
-    scales = np.array([0.3, 0.6, 0.9])[:, None]
-    batch = ft.solve(network(2, branch_scale=scales), kernels)
-    assert batch.kernels.shape == (3, 4, 2, 2)
-    assert batch.full_response.shape == (3, 3, 2, 2, 3)
-    for index in range(3):
-        single = ft.solve(network(2, branch_scale=scales[index]), kernels[index])
-        for name in ("kernels", "residual_kernels", "response", "output_response", "full_response"):
-            np.testing.assert_allclose(
-                getattr(batch, name)[index], getattr(single, name), rtol=1e-14
-            )
+@pytest.mark.parametrize("name, scales, K0, shape", BATCHES)
+def test_a_batch_is_a_loop(name, scales, K0, shape):
+    net, batch = network(3), ft.solve(network(3, **{name: scales}), K0)
+    fields = ["kernels", "residual_kernels", "response", "residual_response", "output_response"]
+    fields += ["full_response"] * (np.ndim(K0) > 1)
+    scales = np.broadcast_to(np.asarray(scales), (*shape, np.shape(scales)[-1]))
+    for index in np.ndindex(*shape):
+        of_index = K0 if np.ndim(K0) == 0 else np.asarray(K0)[index[-1]]
+        single = ft.solve(net.replace(**{name: scales[index]}), of_index)
+        for field in fields:
+            found = getattr(batch, field)
+            assert found.shape == shape + np.shape(getattr(single, field))
+            assert_same(found[index], getattr(single, field))
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])
@@ -174,6 +165,19 @@ def test_inputs_are_independent_pairs(name):
                 np.testing.assert_allclose(
                     whole[(*lead, *pick)], getattr(pair, field), rtol=1e-14, atol=1e-17
                 )
+
+
+@pytest.mark.parametrize("name", ["erf", "relu", "tanh"])
+def test_identical_inputs(name):
+    s = ft.solve(network(3, name), np.full((2, 2), K0))
+    np.testing.assert_array_equal(s.kernels, s.kernels[:, :1, :1] * np.ones((2, 2)))
+    total = s.full_response[:, 0, 1].sum(axis=-1)
+    np.testing.assert_allclose(total, s.response[:, 0, 0], rtol=1e-12)
+
+
+def test_opposite_inputs_of_an_odd_network():
+    s = ft.solve(network(3, bias_variance=0.0, readout_bias_variance=0.0), K0 * (2 * np.eye(2) - 1))
+    np.testing.assert_allclose(s.kernels[:, 0, 1], -s.kernels[:, 0, 0], rtol=1e-13)
 
 
 def test_matrix_of_one_input():

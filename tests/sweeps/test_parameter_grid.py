@@ -169,15 +169,6 @@ def test_fields_are_named_in_words_and_in_latex():
     assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
 
 
-def test_points_that_differ_in_scale_only_are_solved_in_one_call(monkeypatch):
-    calls = []
-    original = parameter_grid.solve
-    monkeypatch.setattr(parameter_grid, "solve", lambda *a: calls.append(1) or original(*a))
-    over = {"branch_scale": np.linspace(0.1, 1, 20), "depth": [3, 4], "K0": [0.1, 0.2]}
-    ft.sweep(NET, over=over)
-    assert len(calls) == 2
-
-
 def test_two_processes_give_the_same_numbers():
     over = {"branch_scale": np.linspace(0.1, 1, 7), "depth": [3, 4]}
     one = ft.sweep(NET, 0.05, over=over, chunk=3)

@@ -170,14 +170,6 @@ def test_fields_of_the_output(kind):
     assert "kernels" not in vars(s) and "response" not in vars(s)
 
 
-def test_layers_already_computed_are_reused(monkeypatch):
-    s = ft.solve(ft.ResidualNetwork(depth=4), inputs("one norm"))
-    _ = s.kernels, s.response
-    monkeypatch.setattr(pair_map, "output_matrices", None)
-    np.testing.assert_array_equal(s.output_kernel, s.kernels[-1])
-    assert s.output_response.shape == (200, 200)
-
-
 @pytest.mark.parametrize("count", [20, 80])
 def test_batch(count):
     """Few pairs go through the layers for the whole batch, many through a map for each member."""
