@@ -19,7 +19,7 @@ from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.memory import memory_available
 from fieldtheory.numerics.symmetric_matrices import positions
-from tests.numerics.pair_examples import STEPPED, THREE, TWO, network
+from tests.numerics.pair_examples import STEPPED, THREE, TWO, network, of_pairs
 from tests.oracles.several_inputs import kinked_nodes
 from tests.tables import crossed, slow
 
@@ -307,6 +307,13 @@ def test_fields_are_those_of_inputs_that_know_them(name):
         size = known.residual_kernels.max() / net.width if "shift" in field else abs(expected).max()
         assert np.isfinite(value).all() and value.shape == expected.shape
         np.testing.assert_allclose(value, expected, rtol=rtol, atol=share * size, err_msg=field)
+
+
+@pytest.mark.parametrize("name", ["relu", slow("hard_tanh"), slow("relu6"), slow("hard_swish")])
+def test_covariances_of_pairs_are_positive_semidefinite(name):
+    for K0, allowed in ((APART, 1e-10), (line(5 if name == "relu" else 3), 1e-6)):
+        eigenvalues = np.linalg.eigvalsh(of_pairs(ft.solve(network(name, 1.0, 2), K0).G11))
+        assert eigenvalues.min() > -allowed * eigenvalues.max()
 
 
 def shift(name, rho, K0):
