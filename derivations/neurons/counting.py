@@ -9,7 +9,7 @@ from itertools import product
 
 import sympy as sp
 
-from fieldtheory.averages.nodes.base import partitions
+from fieldtheory.averages.precise import partitions
 from neurons.cumulants import HIGHEST, Average, Cumulant, D, Moved, Seen, plus, times
 
 # A factor d is as large as N^{-1/2}: no product at 1/N² has more than four.

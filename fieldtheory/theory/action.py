@@ -175,18 +175,25 @@ def stream(
     """
     signals = [(l, s) for l in range(len(names.layers) - 1) for s in range(len(names.samples))]
 
-    def kept(row: tuple[int, int], m: int) -> sp.Expr:
-        return sp.Mul(*[carried(l, row[1]) for l in range(m + 1, row[0] + 1)])
-
-    def covariance(i: int, j: int) -> sp.Expr:
-        row, column = signals[i], signals[j]
-        pair = sorted((row[1], column[1]))
-        layers = range(min(row[0], column[0]) + 1)
-        return sp.Add(*[kept(row, m) * kept(column, m) * names.of("C", m, *pair) for m in layers])
-
     variables = tuple(names.of(letter, *signal) for signal in signals)
-    K = sp.ImmutableMatrix(len(signals), len(signals), covariance)
-    return kind(sym.WIDTH, tuple(observables), tuple(observables.values()), variables, K)
+    K = [[signal_covariance(names, carried, row, column) for column in signals] for row in signals]
+    matrix = sp.ImmutableMatrix(K)
+    return kind(sym.WIDTH, tuple(observables), tuple(observables.values()), variables, matrix)
+
+
+def signal_covariance(
+    names: Names,
+    carried: Callable[[int, int], sp.Expr],
+    row: tuple[int, int],
+    column: tuple[int, int],
+) -> sp.Expr:
+    """Cov(x_α^(k), x_β^(l)) of two layers and inputs, as of `stream`."""
+
+    def kept(signal: tuple[int, int], m: int) -> sp.Expr:
+        return sp.Mul(*[carried(l, signal[1]) for l in range(m + 1, signal[0] + 1)])
+
+    pair, layers = sorted((row[1], column[1])), range(min(row[0], column[0]) + 1)
+    return sp.Add(*[kept(row, m) * kept(column, m) * names.of("C", m, *pair) for m in layers])
 
 
 def chain_action(

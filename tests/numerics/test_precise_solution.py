@@ -326,5 +326,5 @@ def test_fields_and_networks_without_digits():
         _ = one.tangent_kernels
     with pytest.raises(ValueError, match="digits needs one network, got scales of shape"):
         ft.solve(network("erf", 1, rho=[[0.1], [0.2]]), 0.5, digits=20)
-    with pytest.raises(TypeError, match="unknown argument 'digits'"):
+    with pytest.raises(TypeError, match="digits is not there for a DiffusionNetwork"):
         ft.solve(ft.DiffusionNetwork(depth=3), [[1.0]], digits=20)
