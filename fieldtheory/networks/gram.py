@@ -39,7 +39,6 @@ _WITHOUT = reasons(
         ),
         "simulate_response": "it perturbs neurons of one kind, and blocks have two",
         "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
-        "a response after labels": "it needs correlators of three kernels for units of one kind",
         "susceptibilities, component_kernels, the closure of PDLT-B": (
             "the equations of PDLT-B are those of one matrix a layer without norm"
         ),

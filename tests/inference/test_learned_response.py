@@ -15,7 +15,21 @@ NAMES = "residual_response", "response", "output_response"
 PHI = {"erf": erf, "gelu": lambda h: h * ndtr(h)}
 
 
-def network(activation, width=100, depth=2, gamma=0.9):
+BLOCKS = {
+    "block": {"epsilon": 0.1},
+    "plain block": {"normalization": None},
+    "gated block": {
+        "epsilon": 0.1, "gated": True, "norm_position": "post", "normalization": "layer",
+    },
+}  # fmt: skip
+
+
+def network(activation, width=100, depth=2, gamma=0.9, kind="residual"):
+    if kind in BLOCKS:
+        return ft.BlockNetwork(
+            depth=depth, activation=activation, width=width, skip_scale=gamma, branch_scale=0.6,
+            inner_bias_variance=0.1, input_dim=6, expansion=2, **BLOCKS[kind],
+        )  # fmt: skip
     return ft.ResidualNetwork(
         depth=depth, activation=activation, width=width, skip_scale=gamma, branch_scale=0.6,
         weight_variance=1.5, bias_variance=0.1, input_dim=6,
@@ -23,17 +37,22 @@ def network(activation, width=100, depth=2, gamma=0.9):
 
 
 @pytest.mark.parametrize(
-    "activation, labels, entry",
+    "kind, activation, labels, entry",
     [
-        ("erf", Y[:1, 0], (1, 1)),
-        ("erf", Y[:1, 0], (1, 2)),
-        slow("erf", Y[:2, :1], (2, 3)),
-        slow("gelu", Y[:2], (2, 2)),
+        ("residual", "erf", Y[:1, 0], (1, 1)),
+        ("residual", "erf", Y[:1, 0], (1, 2)),
+        slow("residual", "erf", Y[:2, :1], (2, 3)),
+        slow("residual", "gelu", Y[:2], (2, 2)),
+        ("block", "erf", Y[:2], (2, 2)),
+        ("block", "gelu", Y[:1, 0], (1, 2)),
+        ("plain block", "gelu", Y[:1, 0], (1, 1)),
+        ("gated block", "erf", Y[:1, 0], (1, 1)),
+        slow("gated block", "gelu", Y[:2], (2, 3)),
     ],
 )
-def test_differences_of_what_kernels_learn(activation, labels, entry):
+def test_differences_of_what_kernels_learn(kind, activation, labels, entry):
     """The same posterior at two K0; entries without labels, so that the labels pull as before."""
-    net, step = network(activation), 1e-3
+    net, step = network(activation, kind=kind), 1e-3
     K0 = ft.input_kernel(X[: 1 + entry[1]], net)
 
     def moved(change, name):
@@ -50,24 +69,26 @@ def test_differences_of_what_kernels_learn(activation, labels, entry):
         np.testing.assert_allclose(response[:, *entry], expected[:-1], rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(output[entry], expected[-1], rtol=1e-8)
     assert found.response_error.max() == 0
-    # What the skip connections pass on and what the layers add.
-    np.testing.assert_allclose(
-        found.response[1:], 0.81 * found.response[:-1] + found.residual_response[1:], rtol=1e-12
-    )
+    if kind == "residual":
+        # What the skip connections pass on and what the layers add.
+        passed = 0.81 * found.response[:-1] + found.residual_response[1:]
+        np.testing.assert_allclose(found.response[1:], passed, rtol=1e-12)
 
 
-@pytest.mark.slow
-def test_inputs_with_labels_respond_as_others_at_their_places():
-    net = network("gelu", depth=1)
+@pytest.mark.parametrize("kind", [slow("residual"), "block", "gated block"])
+def test_inputs_with_labels_respond_as_others_at_their_places(kind):
+    net = network("gelu", depth=1, kind=kind)
     data = np.concatenate([X[:2], X[:2] * (1 + 1e-6)])
     found = ft.posterior(net, ft.input_kernel(data, net), Y[:2, 0], 0.2).response_shift
     np.testing.assert_allclose(found[:, 2:, 2:], found[:, :2, :2], rtol=1e-4)
 
 
-@pytest.mark.parametrize("samples", [None, 640])
-def test_linear_networks_respond_as_before_the_labels(samples):
+@pytest.mark.parametrize(
+    "kind, samples", [("residual", None), ("residual", 640), ("plain block", None)]
+)
+def test_linear_networks_respond_as_before_the_labels(kind, samples):
     """New directions of the inputs pass through weights that the labels know nothing of."""
-    net = network("linear", width=60, depth=3)
+    net = network("linear", width=60, depth=3, kind=kind)
     K0 = ft.input_kernel(X[:4], net)
     found, prior = ft.posterior(net, K0, Y[:2], 0.2, samples=samples), ft.solve(net, K0)
     assert np.abs(found.kernel_shift[-1]).max() > 0.02
@@ -115,10 +136,7 @@ def test_networks_drawn_from_the_prior_and_weighted(width, samples, entry):
     "net, message",
     [
         (network("sign"), "need φ without jumps that vanishes at its kinks, got sign"),
-        (
-            ft.BlockNetwork(depth=1, width=20),
-            "a response after labels is not there for a BlockNetwork",
-        ),
+        (network("relu", kind="block"), "of blocks need φ without kinks, got relu"),
     ],
 )
 def test_refusals(net, message):

@@ -6,7 +6,6 @@ rows of the Jacobian have three entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import NamedTuple
@@ -98,6 +97,15 @@ class Jet(NamedTuple):
         """F'':V/2 of layer l, with the covariances V (p, p)."""
         entries = np.array([pairs.first, pairs.second, np.arange(len(V))])
         return (self.hessian[:, :, l] * V[entries[:, None], entries]).sum((0, 1)) / 2
+
+
+class Factor(NamedTuple):
+    """A φ_k of hidden units of all layers: Q_k (L, p), its signals, and ⟨φφ ; φφ⟩ (L, p, p)."""
+
+    phi: LayerFunctions
+    Q: np.ndarray
+    signals: Signals
+    connected: Truncated
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +235,7 @@ class BlockChain:
             K[:, *members] = K[:, *members[::-1]] = self._covariances(Q)[2]
         return Signals(phi.functions, K, K, np.zeros(len(K) - 1))
 
-    # What `MarkovTheory` asks for.
+    # What `Fluctuations` asks for.
 
     def jacobian(self, l: int) -> csr_array:
         """That of C^(l) by X^(l-1)."""
@@ -245,31 +253,47 @@ class BlockChain:
         """s'':V/2 of s(X^(l))."""
         return self.stream_jet.curvature(l, V, self.pairs) if self.functions.stream else 0.0
 
+    @property
+    def unit_scales(self) -> np.ndarray:
+        """N/M a_l² of the blocks, (L, 1)."""
+        network, weight = self.field.network, self.field.layers.weights[1:-1]
+        scale = network.width / network.hidden_width  # type: ignore[attr-defined]
+        return np.asarray(scale * weight.reshape(-1, 1) ** 2)
+
     @cached_property
     def unit_covariances(self) -> np.ndarray:
         """N/M times the covariances of what hidden units add to C^(l), (2, L + 2, p, p).
 
         Behind the values what is left out of them.
         """
-        network, connected = self.field.network, self._hidden_units
-        weight = self.field.layers.weights[1:-1].reshape(-1, 1, 1)
-        scale = network.width / network.hidden_width * weight**2  # type: ignore[attr-defined]
-        B = np.zeros((2, network.depth + 2, *connected.values.shape[1:]))
+        connected, scale = self._hidden_units, self.unit_scales[..., None]
+        B = np.zeros((2, self.field.network.depth + 2, *connected.values.shape[1:]))
         B[:, 1:-1] = scale * connected.values, scale * np.abs(connected.left_out)
         return B
 
     @cached_property
+    def factors(self) -> list[Factor]:
+        """The φ_k of the hidden units of all layers."""
+        hidden, X = self.functions.hidden, self.states[1][:-1]
+        found = []
+        for phi, signal in zip(hidden.factors, hidden.signals, strict=True):
+            Q = self._entries(signal, X).value
+            signals = self.signals_of(phi, Q)
+            found.append(Factor(phi, Q, signals, within_layers(signals)))
+        return found
+
+    def average(self, factor: Factor) -> Jet:
+        """⟨φφ⟩ by Q, without second derivatives."""
+        return self._average(factor.phi, factor.Q, second=False)
+
+    @cached_property
     def _hidden_units(self) -> Truncated:
         """⟨a a ; a a⟩ of all layers and what is left out, (L, p, p)."""
-        X, hidden = self.states[1], self.functions.hidden
-        Q = [self._entries(signal, X[:-1]).value for signal in hidden.signals]
-        parts: Sequence[tuple[LayerFunctions, np.ndarray]] = [*zip(hidden.factors, Q, strict=True)]
-        each = [within_layers(self.signals_of(*part)) for part in parts]
-        if len(each) == 1:
-            return each[0]
+        if len(self.factors) == 1:
+            return self.factors[0].connected
         fourth, squares, left = np.ones(1), np.ones(1), np.zeros(1)
-        for connected, part in zip(each, parts, strict=True):
-            mean = self._average(*part, second=False).value
+        for factor in self.factors:
+            connected, mean = factor.connected, self.average(factor).value
             square = mean[:, :, None] * mean[:, None]
             left = left * np.abs(connected.values + square) + np.abs(fourth * connected.left_out)
             fourth, squares = fourth * (connected.values + square), squares * square
