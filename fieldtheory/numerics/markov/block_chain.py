@@ -100,12 +100,16 @@ class Jet(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A φ_k of hidden units of all layers: Q_k (L, p), its signals, and ⟨φφ ; φφ⟩ (L, p, p)."""
+    """A φ_k of the hidden units of all layers: ⟨φφ⟩ by Q_k, and ⟨φφ ; φφ⟩, (L, p, p)."""
 
-    phi: LayerFunctions
-    Q: np.ndarray
     signals: Signals
+    mean: Jet
     connected: Truncated
+
+    @property
+    def square(self) -> np.ndarray:
+        """⟨φφ⟩⟨φφ⟩, (L, p, p)."""
+        return self.mean.value[:, :, None] * self.mean.value[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,18 +277,13 @@ class BlockChain:
 
     @cached_property
     def factors(self) -> list[Factor]:
-        """The φ_k of the hidden units of all layers."""
-        hidden, X = self.functions.hidden, self.states[1][:-1]
-        found = []
+        """Those of all layers."""
+        hidden, X, found = self.functions.hidden, self.states[1][:-1], list[Factor]()
         for phi, signal in zip(hidden.factors, hidden.signals, strict=True):
             Q = self._entries(signal, X).value
-            signals = self.signals_of(phi, Q)
-            found.append(Factor(phi, Q, signals, within_layers(signals)))
+            signals, mean = self.signals_of(phi, Q), self._average(phi, Q, second=False)
+            found.append(Factor(signals, mean, within_layers(signals)))
         return found
-
-    def average(self, factor: Factor) -> Jet:
-        """⟨φφ⟩ by Q, without second derivatives."""
-        return self._average(factor.phi, factor.Q, second=False)
 
     @cached_property
     def _hidden_units(self) -> Truncated:
@@ -293,8 +292,7 @@ class BlockChain:
             return self.factors[0].connected
         fourth, squares, left = np.ones(1), np.ones(1), np.zeros(1)
         for factor in self.factors:
-            connected, mean = factor.connected, self.average(factor).value
-            square = mean[:, :, None] * mean[:, None]
+            connected, square = factor.connected, factor.square
             left = left * np.abs(connected.values + square) + np.abs(fourth * connected.left_out)
             fourth, squares = fourth * (connected.values + square), squares * square
         return Truncated(0, fourth - squares, left)

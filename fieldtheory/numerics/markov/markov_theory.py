@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain
 from fieldtheory.numerics.markov.fluctuations import Fluctuations
-from fieldtheory.numerics.markov.moved_inputs import learned_responses
+from fieldtheory.numerics.markov.moved_entries import learned_responses
 from fieldtheory.numerics.markov.second_order import SecondOrder
 from fieldtheory.numerics.several_inputs.pair_theory import error_of
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
@@ -176,6 +176,6 @@ class MarkovTheory:
         return first, second
 
     def responses_with_output(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The derivatives of `covariances_with_output` by K_αβ^(0), see `moved_inputs`."""
+        """The derivatives of `covariances_with_output` by K_αβ^(0), see `moved_entries`."""
         residual, stream = learned_responses(self._chain, U)
         return self._of_entries(residual), self._of_entries(stream)

@@ -14,8 +14,6 @@ as well, among them the one at the same place, and with them W_αα and B_αα.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -42,27 +40,18 @@ def learned_responses(theory: Fluctuations, U: np.ndarray) -> tuple[np.ndarray, 
     """
     chain = theory.chain
     assert isinstance(chain, BlockChain)
-    functions, name = chain.functions, chain.field.network.activation.name
-    if any(len(psi.kinks) for phi in functions.factors for psi in phi.functions):
-        raise ValueError(f"responses after labels of blocks need φ without kinks, got {name}")
     w = _pulled(chain, U)
     d = np.einsum("lef,lf->le", theory.variances, w[:-1])
     size, p = d.shape
-    moving = _Moving.of(chain)
-    of_X, of_C, of_R = moving.through_layers()
-    units = _of_units(chain, w[1:-1], moving.signals(of_X[:-1]))
-    if units is None:
-        raise ValueError(
-            "responses after labels need correlators of hidden units that are series of few "
-            f"orders, got those of {name} for these inputs"
-        )
+    of_X, of_C, of_R, of_Q = _moves(chain)
+    units = _of_units(chain, w[1:-1], of_Q)
     residual, stream, change = *np.zeros((2, size + 1, p)), np.zeros(p)
     C, R = (unpacked(each, True) for each in (chain.states[0], chain.stream))
     half = unpacked(w, True) * (1 + np.eye(len(U))) / 2
     for l, skip in enumerate(np.append(chain.skips[1:], 0.0)):
         moved = of_X[l].entry
         stream[l] = change
-        if functions.stream:
+        if chain.functions.stream:
             stream[l] = _changed(chain.stream_jet, chain, l, d[l], moved, change)
         residual[l + 1] = _changed(chain.curved, chain, l, d[l], moved, change) + units[l]
         # W_αα w = 4 Σ_γδ w_γδ A_αγ C_αδ, A = C/2 + γ² s.
@@ -94,72 +83,49 @@ def _changed(
     return jet.gradient[2, l] * change + moved * (jet.hessian[2, :, l] * d[entries]).sum(axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Moving:
-    """A chain of all inputs twice, of which the second ones move.
+def _moves(chain: BlockChain) -> tuple[list[Moves], ...]:
+    """Those of X^(l), C^(l+1), R^(l), l = 0, ..., L, and of every Q_k with all layers in one."""
+    K0, own = chain.field.input_kernel, chain.pairs.own
+    # All inputs twice, of which the second ones move.
+    both = BlockChain(MeanField(chain.field.network, np.tile(K0, (2, 2))))
+    places, size = positions(len(both.pairs.alpha)), len(K0)
+    entries, across = places[np.triu_indices(size)], places[size:, :size]
 
-    ``entries`` are the places of the p entries, ``own`` those of variances among the p, ``across``
-    (Q, Q) the places of the covariances of the second inputs with the first ones.
-    """
+    def by(jet: Jet, l: int) -> Moves:
+        """What a function of X^(l) moves by."""
+        (_, by_own, by_pair), moves = jet.gradient[:, l], of_X[l]
+        mixed = by_own[across] * moves.entry[own, None] + by_pair[across] * moves.mixed
+        return Moves(by_pair[entries] * moves.entry, mixed)
 
-    chain: BlockChain
-    entries: np.ndarray
-    own: np.ndarray
-    across: np.ndarray
-
-    @classmethod
-    def of(cls, chain: BlockChain) -> _Moving:
-        K0 = chain.field.input_kernel
-        size = len(K0)
-        both = BlockChain(MeanField(chain.field.network, np.tile(K0, (2, 2))))
-        places = positions(len(both.pairs.alpha))
-        return cls(both, places[np.triu_indices(size)], chain.pairs.own, places[size:, :size])
-
-    def by(self, jet: Jet, moves: Moves, l: int) -> Moves:
-        """What a function of moved entries moves by."""
-        _, by_own, by_pair = jet.gradient[:, l]
-        by_variance = by_own[self.across] * moves.entry[self.own, None]
-        mixed = by_variance + by_pair[self.across] * moves.mixed
-        return Moves(by_pair[self.entries] * moves.entry, mixed)
-
-    def through_layers(self) -> tuple[list[Moves], list[Moves], list[Moves]]:
-        """Moves of X^(l), C^(l+1) and R^(l), l = 0, ..., L."""
-        of_X = [Moves(np.ones(len(self.entries)), np.zeros(self.across.shape))]
-        of_C, of_R = list[Moves](), list[Moves]()
-        carried = self.chain.functions.stream is not None
-        for l, skip in enumerate(np.append(self.chain.skips[1:], 0.0)):
-            of_C.append(self.by(self.chain.slopes, of_X[l], l))
-            of_R.append(self.by(self.chain.stream_jet, of_X[l], l) if carried else of_X[l])
-            of_X.append(Moves(*(x + skip * y for x, y in zip(of_C[l], of_R[l], strict=True))))
-        return of_X[:-1], of_C, of_R
-
-    def signals(self, of_X: Sequence[Moves]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Those of the entries of Q_k of all layers, (L, p) and (L, Q, Q)."""
-        X, moves = self.chain.states[1][:-1], list[tuple[np.ndarray, np.ndarray]]()
-        for signal in self.chain.functions.hidden.signals:
-            jet = self.chain._entries(signal, X)
-            entry, mixed = zip(*(self.by(jet, x, l) for l, x in enumerate(of_X)), strict=True)
-            moves.append((np.array(entry), np.array(mixed)))
-        return moves
+    of_X, of_C, of_R = [Moves(np.ones(len(entries)), np.zeros((size, size)))], [], []
+    for l, skip in enumerate(np.append(chain.skips[1:], 0.0)):
+        of_C.append(by(both.slopes, l))
+        of_R.append(by(both.stream_jet, l) if both.functions.stream else of_X[l])
+        of_X.append(Moves(*(x + skip * y for x, y in zip(of_C[l], of_R[l], strict=True))))
+    of_Q = []
+    for signal in both.functions.hidden.signals:
+        jet = both._entries(signal, both.states[1][:-1])
+        each = zip(*(by(jet, l) for l in range(len(of_C) - 1)), strict=True)
+        of_Q.append(Moves(*map(np.array, each)))
+    return of_X, of_C, of_R, of_Q
 
 
-def _of_units(
-    chain: BlockChain, w: np.ndarray, moves: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> np.ndarray | None:
-    """What B_e w^(l) of units changes by, (L + 1, p), zero for the readout; None as its parts."""
-    factors, means = chain.factors, [*map(chain.average, chain.factors)]
-    squares = [mean.value[:, :, None] * mean.value[:, None] for mean in means]
+def _of_units(chain: BlockChain, w: np.ndarray, of_Q: list[Moves]) -> np.ndarray:
+    """What B_e w^(l) changes by, (L + 1, p), zero for the readout."""
     total = np.zeros((len(w) + 1, w.shape[-1]))
-    for k, (factor, mean, (entry, mixed)) in enumerate(zip(factors, means, moves, strict=True)):
-        fourth, square = np.ones((2, 1, 1, 1))
-        for j in set(range(len(factors))) - {k}:
-            fourth = fourth * (factors[j].connected.values + squares[j])
-            square = square * squares[j]
+    for k, (entry, mixed) in enumerate(of_Q):
+        factor, fourth, square = chain.factors[k], *np.ones((2, 1, 1, 1))
+        for other in chain.factors[:k] + chain.factors[k + 1 :]:
+            fourth = fourth * (other.connected.values + other.square)
+            square = square * other.square
         weights = np.swapaxes(fourth * w[:, None], 0, 1)
         found = gain_correlators(factor.signals, weights, entry, mixed)
         if found is None:
-            return None
-        of_mean = ((fourth - square) * (w * mean.value)[:, None]).sum(axis=-1)
-        total[:-1] += found[0] + mean.gradient[2] * entry * of_mean
+            raise ValueError(
+                "responses after labels of blocks need φ without kinks, and not too steep, got "
+                f"{chain.field.network.activation.name}"
+            )
+        of_mean = ((fourth - square) * (w * factor.mean.value)[:, None]).sum(axis=-1)
+        total[:-1] += found[0] + factor.mean.gradient[2] * entry * of_mean
     total[:-1] *= chain.unit_scales
     return total
