@@ -79,7 +79,7 @@ class LabelledResult(Computed):
 
 def labelled_inputs(network: Any, K0: Any, Y: Any, *others: type) -> tuple[np.ndarray, np.ndarray]:
     """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""
-    single_network(network, *others, function="" if others else "tilted_posterior")
+    single_network(network, *others, function="tilted_posterior")
     kernel = validation.input_kernel_array("K0", K0)
     if kernel.ndim != 2:
         raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")

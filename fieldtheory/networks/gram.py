@@ -38,7 +38,9 @@ _WITHOUT = reasons(
             "the readout of blocks is linear: no variance is the best for it"
         ),
         "simulate_response": "it perturbs neurons of one kind, and blocks have two",
-        "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
+        "a response after labels of tilted_posterior": (
+            "it follows paths of neurons of one kind, and blocks have two"
+        ),
         "susceptibilities, component_kernels, the closure of PDLT-B": (
             "the equations of PDLT-B are those of one matrix a layer without norm"
         ),

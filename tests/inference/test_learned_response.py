@@ -230,7 +230,7 @@ def test_differences_of_tilted_kernels(activation, settings, short, monkeypatch)
 def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     """One labelled input far from Gaussian; kernels of the other one at two variances."""
     net = network(activation)
-    neuron, pace = tilting._neuron(net, np.ones(1), 0.2, None)
+    neuron, pace = tilting._neuron(net, np.eye(2), np.ones(1), 0.2, None)
     rng, depth = np.random.default_rng(0), net.depth
     x = rng.standard_normal((depth + 1, 2, 100_000))
     x[:, 0] = 1.5 + 0.5 * x[:, 0]
@@ -239,7 +239,7 @@ def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     def forward(variance):
         C, roots = [K0 * [[1, 1], [1, 0]] + np.diag([0, variance])], []
         while len(C) < depth + 2:
-            roots.append(tilted_paths._roots(C[-1], 1))
+            roots.append(tilted_paths.block_roots(C[-1], 1))
             whole = roots + [roots[-1]] * (depth + 1 - len(roots))
             C.append(neuron.averages(x, *zip(*whole, strict=True), zero)[0][len(roots) - 1])
         return np.array(C), roots

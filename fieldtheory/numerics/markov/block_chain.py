@@ -162,7 +162,7 @@ class BlockChain:
         """s(X^(l)), shape (L + 1, p)."""
         return self.stream_jet.value if self.functions.stream else self.states[1]
 
-    def _entries(self, entry: Entry, X: np.ndarray) -> Jet:
+    def entries(self, entry: Entry, X: np.ndarray) -> Jet:
         """A function of the entries with its derivatives."""
         own, others = self.pairs.own, self.pairs.others
         whole = np.zeros((13, *X.shape))
@@ -176,7 +176,7 @@ class BlockChain:
     def stream_jet(self) -> Jet:
         """s by X of the layers 0, ..., L."""
         assert self.functions.stream is not None
-        return self._entries(self.functions.stream, self.states[1])
+        return self.entries(self.functions.stream, self.states[1])
 
     @cached_property
     def slopes(self) -> Jet:
@@ -191,11 +191,11 @@ class BlockChain:
     def _branches(self, second: bool) -> Jet:
         X, layers = self.states[1], self.field.layers
         hidden = self.functions.hidden
-        signals = [self._entries(signal, X[:-1]) for signal in hidden.signals]
+        signals = [self.entries(signal, X[:-1]) for signal in hidden.signals]
         parts = zip(hidden.factors, signals, strict=True)
         each = [self._average(phi, Q.value, second).of(Q, self.pairs) for phi, Q in parts]
         (read,) = self.functions.readout.signals
-        both = zip(reduce(Jet.times, each), self._entries(read, X[-1:]), strict=True)
+        both = zip(reduce(Jet.times, each), self.entries(read, X[-1:]), strict=True)
         value, *derivatives = (np.concatenate(of, axis=-2) for of in both)
         weights = layers.weights[1:]
         return Jet(weights * value + layers.biases[1:], *(weights * d for d in derivatives))
@@ -280,7 +280,7 @@ class BlockChain:
         """Those of all layers."""
         hidden, X, found = self.functions.hidden, self.states[1][:-1], list[Factor]()
         for phi, signal in zip(hidden.factors, hidden.signals, strict=True):
-            Q = self._entries(signal, X).value
+            Q = self.entries(signal, X).value
             signals, mean = self.signals_of(phi, Q), self._average(phi, Q, second=False)
             found.append(Factor(signals, mean, within_layers(signals)))
         return found

@@ -104,7 +104,7 @@ def _moves(chain: BlockChain) -> tuple[list[Moves], ...]:
         of_X.append(Moves(*(x + skip * y for x, y in zip(of_C[l], of_R[l], strict=True))))
     of_Q = []
     for signal in both.functions.hidden.signals:
-        jet = both._entries(signal, both.states[1][:-1])
+        jet = both.entries(signal, both.states[1][:-1])
         each = zip(*(by(jet, l) for l in range(len(of_C) - 1)), strict=True)
         of_Q.append(Moves(*map(np.array, each)))
     return of_X, of_C, of_R, of_Q
