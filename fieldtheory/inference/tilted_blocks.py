@@ -24,7 +24,6 @@ import numpy as np
 from fieldtheory.inference.linear_posterior import Tilted
 from fieldtheory.inference.tilted_paths import (
     FRESH,
-    STANDARD,
     SWEEPS,
     Balance,
     Neuron,
@@ -36,48 +35,41 @@ from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain, Jet
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
-
 # Times a step of u is halved until the stream has a law.
 _HALVES = 30
-# Part of the way that X̃ goes in a move: the stream has a law for few of them only.
-_OF_PULLS = 0.1
+# For labels of any size. X̃ is slow, since the stream has a law for few of them only, and u is that
+# of the stream as it is, by Newton's method.
+BLOCKS = Pace(600, 300, 150, of_kernels=0.05, of_tilts=0.1, newton=True)
 
 
 class Units(Neuron):
     """Hidden units of all branches: signals of layer l, one for every φ_k, then those of l + 1.
 
-    ``psi`` are the φ_k; tilts (L, P, P) are (N/M) a_l C̃^(l).
+    ``psi`` and ``slopes`` are φ_k and φ_k' of all layers, tilts (L, P, P) are (N/M) a_l C̃^(l).
     """
 
     __slots__ = ()
 
-    def activities(self, h: np.ndarray) -> np.ndarray:
-        """Π_k φ_k of every branch, from (L K, Q, n)."""
-        count = len(self.psi)
-        return np.prod([phi(h[k::count]) for k, phi in enumerate(self.psi)], axis=0)
-
     def exponent(self, h: np.ndarray, tilts: np.ndarray) -> np.ndarray:
         """Σ_l aᵀ tilt a of every path, from h (L K, P, n)."""
-        a = self.activities(h)
-        return np.einsum("lin,lin->n", a, tilts @ a)
+        a = np.prod(self.psi(h), axis=0)
+        return np.asarray(np.einsum("lin,lin->n", a, tilts @ a))
 
     def averages(
         self, x: np.ndarray, roots: Sequence[Any], inverses: Sequence[Any], tilts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """C^(1..L) and Q̃ (L K, P, P) of the paths as they are."""
         h, size, P = self.paths(x, roots), x.shape[-1], tilts.shape[-1]
-        a, count, conjugates = self.activities(h), len(self.psi), np.empty((len(h), P, P))
+        factors, slopes = self.psi(h), self.slopes(h[:, :P])
+        a, force = np.prod(factors, axis=0), np.empty((len(h), P, size))
         pulled = 2 * tilts @ a[:, :P]
-        values = [phi(h[k::count, :P]) for k, phi in enumerate(self.psi)]
-        for k, phi in enumerate(self.psi):
-            others = [phi.slope(h[k::count, :P]), *values[:k], *values[k + 1 :]]
-            force = pulled * np.prod(others, axis=0)
-            for l, row in enumerate(force):
-                i = l * count + k
-                conjugate = inverses[i] @ (x[i, :P] @ row.T) / size
-                conjugates[i] = (conjugate + conjugate.T) / 4
+        for k, slope in enumerate(slopes):
+            others = [each[:, :P] for each in factors[:k] + factors[k + 1 :]]
+            force[k :: len(slopes)] = pulled * np.prod([slope, *others], axis=0)
+        conjugates = np.array(inverses) @ (x[:, :P] @ np.swapaxes(force, 1, 2)) / size
         weights, biases = (each[1:-1, None, None] for each in (self.a, self.c))
-        return weights / size * (a @ np.swapaxes(a, 1, 2)) + biases, conjugates
+        kernels = weights / size * (a @ np.swapaxes(a, 1, 2)) + biases
+        return kernels, (conjugates + np.swapaxes(conjugates, 1, 2)) / 4
 
 
 class Blocks(NamedTuple):
@@ -88,14 +80,23 @@ class Blocks(NamedTuple):
     units: Units
 
     @classmethod
-    def of(cls, network: Any, kernel: np.ndarray, labels: Any, noise: float, width: float) -> Blocks:
+    def of(
+        cls, network: Any, kernel: np.ndarray, labels: Any, noise: float, width: float
+    ) -> Blocks:
         """Those of a network and labels (P, d) as they look to it."""
         chain = BlockChain(MeanField(network, kernel))
         layers, factors = chain.field.layers, chain.functions.factors
-        functions = tuple(psi for phi in factors for psi in phi.functions)
-        skips = np.zeros(network.depth * len(functions) - 1)
         a, c = layers.weights.ravel(), layers.biases.ravel()
-        units = Units(functions, functions, a, c, skips, labels, noise, width)  # type: ignore[arg-type]
+        psi = [psi for phi in factors for psi in phi.functions]
+
+        def values(h: np.ndarray) -> tuple[np.ndarray, ...]:
+            return tuple(each(h[k :: len(psi)]) for k, each in enumerate(psi))
+
+        def slopes(h: np.ndarray) -> tuple[np.ndarray, ...]:
+            return tuple(each.slope(h[k :: len(psi)]) for k, each in enumerate(psi))
+
+        skips = np.zeros(network.depth * len(psi) - 1)
+        units = Units(values, slopes, a, c, skips, labels, noise, width)
         return cls(chain, network.width / network.hidden_width, units)
 
     def jet(self, entry: Entry, X: np.ndarray) -> Jet:
@@ -136,8 +137,7 @@ class Blocks(NamedTuple):
             A[l] = np.linalg.inv(np.eye(len(C[l])) - 2 * C[l] @ pulled[l])
             pulled[l] = pulled[l] @ A[l]
             if l:
-                tilts_before = G[l - 1][:, None] * pulled[l] * G[l - 1]
-                pulled[l - 1] = pulled[l - 1] + tilts_before
+                pulled[l - 1] += G[l - 1][:, None] * pulled[l] * G[l - 1]
         found, conjugates, of_norms = A @ C, pulled.copy(), np.zeros_like(tilts)
         each = np.arange(C.shape[-1])
         for l in range(1, len(C)):
@@ -161,7 +161,7 @@ def sampled_blocks(
     chains: int,
     seed: np.random.SeedSequence,
     moves: Iterable[int],
-    pace: Pace = STANDARD,
+    pace: Pace = BLOCKS,
 ) -> tuple[Tilted, Balance]:
     """The saddle point from so many chains, as `tilted_paths.sampled` finds that of one population.
 
@@ -181,7 +181,9 @@ def sampled_blocks(
         """Q_k by the stream, and the roots of all layers, one after the other."""
         jets = [blocks.jet(signal, X[:-1]) for signal in functions.hidden.signals]
         Q = np.stack([unpacked(jet.value, True) for jet in jets], axis=1)
-        roots, inverses = zip(*(block_roots(q, P) for q in Q.reshape(-1, *Q.shape[2:])), strict=True)
+        roots, inverses = zip(
+            *(block_roots(q, P) for q in Q.reshape(-1, *Q.shape[2:])), strict=True
+        )
         return jets, roots, inverses
 
     for step, _ in zip(range(pace.moves), moves, strict=False):
@@ -190,15 +192,12 @@ def sampled_blocks(
         C[-1] = units.a[-1] * unpacked(read.value[0], True) + units.c[-1]
         rates, inverse = units.output(C[-1], rates, u)
         feature = rates[0] * (C[-1, :P, :P] - units.c[-1])
-        slope = np.kron(constant + feature, np.eye(d))
-        if pace.newton:
-            slope += _slope(feature, u, units.width)
+        slope = np.kron(constant + feature, np.eye(d)) + _slope(feature, u, units.width)
         grown = min(1.0, (step + 1) / pace.growing) * units.Y
         change = np.linalg.solve(slope, (grown - (constant + feature) @ u).ravel()).reshape(P, d)
         for shorter in range(_HALVES):
             tried = u + change / 2**shorter
-            output = (tried @ tried.T - d * inverse) / (2 * units.width)
-            tilt = tilts[-1] + (1.0 if pace.newton else pace.of_tilts) * (output - tilts[-1])
+            tilt = (tried @ tried.T - d * inverse) / (2 * units.width)
             pulls[-1] = blocks.pulled(read, 0, rates[0] * units.a[-1] * tilt)
             if found := blocks.stream(C[:-1], pulls, X):
                 break
@@ -226,10 +225,9 @@ def sampled_blocks(
             force += 2 / kept * np.sum(Q @ np.swapaxes(Q, 1, 2) * hidden)
             pull += rates[0] * np.sum(u * ((C[-1, :P, :P] - units.c[-1]) @ u)) / units.width / kept
         C[1:-1] += pace.of_kernels * (kernels - C[1:-1])
-        X += pace.of_kernels * (stream - X)
-        if pace.newton:
-            X[-1] = stream[-1]
-        pulls[:-1] += _OF_PULLS * (moved + of_norms[:-1] - pulls[:-1])
+        X[:-1] += pace.of_kernels * (stream - X)[:-1]
+        X[-1] = stream[-1]
+        pulls[:-1] += pace.of_tilts * (moved + of_norms[:-1] - pulls[:-1])
     halves[:, 0] = C[0]
     C = halves.mean(axis=0)
     for _ in range(SWEEPS):
@@ -238,15 +236,16 @@ def sampled_blocks(
     prediction = units.predicted(C[-1], rates, u)
     _, roots, inverses = signals(streams)
     used = blocks.ratio * weights * mean_tilts[1:-1]
-    found, residual = units.fresh_paths(chains, roots, inverses, used, rng), np.full_like(C, np.inf)
-    if found is not None:
+    fresh, residual = units.fresh_paths(chains, roots, inverses, used, rng), np.full_like(C, np.inf)
+    if fresh is not None:
         residual, count = np.zeros_like(C), pace.moves // FRESH
         for step in range(2 * count):
-            found = units.next_paths(found, roots, inverses, used, rng)
+            fresh = units.next_paths(fresh, roots, inverses, used, rng)
             if step >= count:
-                kernels, _ = units.averages(found, roots, inverses, used)
+                kernels, _ = units.averages(fresh, roots, inverses, used)
                 residual[1:-1] += (kernels - C[1:-1]) / count
-    carried = unpacked(blocks.jet(functions.stream, streams).value, True) if functions.stream else streams
-    kernels = np.concatenate([carried, C[-1:]])
+    if functions.stream:
+        streams = unpacked(blocks.jet(functions.stream, streams).value, True)
+    kernels = np.concatenate([streams, C[-1:]])
     balance = Balance(halves[1] - halves[0], residual, spread, force, pull)
     return Tilted(C, mean_tilts, *prediction, kernels), balance

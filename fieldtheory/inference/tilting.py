@@ -45,7 +45,7 @@ from fieldtheory.inference import learned_response
 from fieldtheory.inference.labelled import labelled_inputs
 from fieldtheory.inference.learned_response import RespondingResult
 from fieldtheory.inference.linear_posterior import Linear, Tilted
-from fieldtheory.inference.tilted_blocks import Blocks, sampled_blocks
+from fieldtheory.inference.tilted_blocks import BLOCKS, Blocks, sampled_blocks
 from fieldtheory.inference.tilted_paths import (
     MEAN_FIELD,
     STANDARD,
@@ -154,9 +154,7 @@ class TiltedPosterior(RespondingResult):
             C = more.residual_kernels[:, -2, -2] - more.residual_kernels[:, -1, -1]
             residual = np.tile(C[None, :, None, None], (1, 1, *self.input_kernel.shape))
         else:
-            neuron, pace = _neuron(
-                self.network, self.input_kernel, *settings, self.readout_scale
-            )
+            neuron, pace = _neuron(self.network, self.input_kernel, *settings, self.readout_scale)
             second = second_derivatives(self.network)
             watches = [Responses(neuron, second, self.inputs, pace) for _ in range(RUNS)]
             moves, start = iter(range(RUNS * pace.moves)), self._prior.residual_kernels
@@ -285,7 +283,7 @@ def tilted_posterior(
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
         f"{scale}"
     )
-    functions = network_functions(network)
+    functions: Any = network_functions(network)
     parts = functions.factors if network.markov else (functions,)
     linear = not network.markov and functions.features[0].is_Symbol and len(functions.features) == 1
     if linear:
@@ -336,7 +334,7 @@ def _neuron(
         width, factor, pace = _LIMIT, _LIMIT**0.5 / readout_scale, MEAN_FIELD
     targets = factor * labels.reshape(len(labels), -1)
     if network.markov:
-        return Blocks.of(network, kernel, targets, noise, width), pace
+        return Blocks.of(network, kernel, targets, noise, width), BLOCKS
     layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
     psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
     a, c = layers.weights.ravel(), layers.biases.ravel()
@@ -412,7 +410,9 @@ def _moments(
 ) -> dict[str, Any]:
     """Means over the runs and their standard errors, the fields of the result."""
     count, shape = len(labels), (len(kernel), *labels.shape[1:])
-    C, tilts, mean, variance = (np.stack(values) for values in zip(*(r[:4] for r in runs), strict=True))
+    C, tilts, mean, variance = (
+        np.stack(values) for values in zip(*(r[:4] for r in runs), strict=True)
+    )
     kernels = [accumulate(skips, r[0]) if r.kernels is None else r.kernels for r in runs]
     conjugate = np.zeros_like(C)
     conjugate[:, :, :count, :count] = tilts
