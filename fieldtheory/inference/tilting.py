@@ -101,7 +101,7 @@ class TiltedPosterior(RespondingResult):
     field                 shape         meaning
     ====================  ============  ==========================================================
     residual_kernels      (L+2, Q, Q)   C^(l)
-    kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
+    kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l), or R^(l) of a `BlockNetwork`
     conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
     mean, variance        (Q, d)        of the outputs without noise; variance 0 with readout_scale
     labels                (P, d)        Y
@@ -194,7 +194,7 @@ def tilted_posterior(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, BlockNetwork or of a family like them
         Without batch axes; φ without jumps.
     K0 : array_like, shape (Q, Q)
         Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
@@ -209,7 +209,7 @@ def tilted_posterior(
         temperature s² κ/N. s → ∞ is the lazy limit. By default outputs have the size 1/√N.
     samples : int
         Paths of a neuron that are averaged over, at least 20000, or 40000 with ``readout_scale``;
-        without meaning for linear φ.
+        without meaning for linear φ. Of blocks hidden units, at least 24000, whatever φ is.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -237,6 +237,9 @@ def tilted_posterior(
 
     Notes
     -----
+    **Blocks** have two populations, and both are tilted: see `fieldtheory.inference.tilted_blocks`.
+    ``kernels`` are R^(l) of the stream, as in `NetworkPosterior`, and there are no responses.
+
     **Readout of mean-field size.** s is the scale of the output of L. Chizat, E. Oyallon, F. Bach,
     NeurIPS (2019), 1/s the γ_0 of C. Lauditi, B. Bordelon, C. Pehlevan, ICML (2025), N/s² the χ of
     N. Rubin et al., ICML (2025). The saddle point is that of I. Seroussi, G. Naveh,
