@@ -415,7 +415,8 @@ def test_small_tilts_of_blocks_are_covariances(options):
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
-def test_blocks_have_no_responses_beyond_order_one_over_N():
+def test_blocks_have_no_responses_beyond_order_one_over_N(monkeypatch):
+    monkeypatch.setattr(tilting, "RUNS", 4)
     found = ft.tilted_posterior(ft.BlockNetwork(depth=1, width=9), PAIR, [0.5], 1.0, samples=24_000)
     with pytest.raises(TypeError, match="response after labels of tilted_posterior is not there"):
         found.response  # noqa: B018
