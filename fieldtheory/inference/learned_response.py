@@ -6,9 +6,10 @@ Inputs that are moved after training leave U as it is, and
     χ_αβ^(l) = ∂(K* + m)_αβ^(l)/∂K_αβ^(0) + ∂Cov(K_αβ^(l), tr U C^(L+1))/∂K_αβ^(0),
 
 with the shift m of the means of the prior, whose derivative is `Solution.response_shift`; for the
-last term see `fieldtheory.montecarlo.sampling.gain_covariances`. Labelled inputs stay where they
-are: their entries are those of two further inputs at their places. Linear networks respond as
-before to this order, and not beyond it. F25 section III.4 leaves this open.
+last term see `fieldtheory.montecarlo.sampling.gain_covariances`, and
+`fieldtheory.numerics.markov.moved_entries` for blocks. Labelled inputs stay where they are: their
+entries are those of two further inputs at their places. Linear networks respond as before to this
+order, and not beyond it. F25 section III.4 leaves this open.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from fieldtheory.inference.fluctuating_kernel import Regression
 from fieldtheory.inference.labelled import LabelledResult
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
-from fieldtheory.networks.dispatch import not_there
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
@@ -99,13 +99,15 @@ class RespondingResult(LabelledResult):
 
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
-        if self.network.markov:
-            raise not_there("a response after labels", self.network)
         if not self.order:
             none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
             return none, none
         C = self._prior.residual_kernels[-1]
         law = Regression.from_labels(C, self.labels, self.noise_variance)
+        if self.network.markov:
+            of_chain = self._prior.chain.responses_with_output(law.weights)
+            residual, kernels = (np.stack([each, np.zeros_like(each)]) for each in of_chain)
+            return residual, kernels
         *both, shares = response_batches(self._prior, law.weights, self.samples, self.seed)
         residual, kernels = (
             np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])

@@ -37,12 +37,16 @@ _STARTS = np.linspace(0.0, 1.0, 21)
 
 
 class Tilted(NamedTuple):
-    """C^(l) (L+2, Q, Q), C̃^(l) (L+2, P, P), means and variances of predictions (Q, d)."""
+    """C^(l) (L+2, Q, Q), C̃^(l) (L+2, P, P), means and variances of predictions (Q, d).
+
+    And R^(l) (L+2, Q, Q) of blocks.
+    """
 
     residual_kernels: np.ndarray
     conjugate_kernels: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
+    kernels: np.ndarray | None = None
 
 
 class _Likelihood(NamedTuple):

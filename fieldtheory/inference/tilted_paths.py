@@ -48,14 +48,14 @@ MEAN_FIELD = Pace(1000, 500, 300, of_kernels=0.01, of_tilts=0.5, newton=True)
 
 
 # Of r and r_b, of which a move makes one.
-_SWEEPS = 64
+SWEEPS = 64
 # Parts of the way to a slope of paths and u of them that a move goes, and while averages are taken.
 _LEARNED, _KEPT = 0.05, 0.02
 # Largest standard deviation over paths of what u changes in W, in a move.
 _CHANGE = 0.5
 # Fresh paths: most steps in which the tilt grows, the share of paths that keep a weight in one,
 # what is tried after a step that is too long; a part of all moves settles them, as many are used.
-_STEPS, _EFFECTIVE, _SHORTER, _FRESH = 400, 0.5, 0.8, 10
+_STEPS, _EFFECTIVE, _SHORTER, FRESH = 400, 0.5, 0.8, 10
 
 
 class Neuron(NamedTuple):
@@ -84,7 +84,7 @@ class Neuron(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the outputs, (Q, d), at the kernel C^(L+1)."""
         P, d = self.Y.shape
-        for _ in range(_SWEEPS):
+        for _ in range(SWEEPS):
             rates, inverse = self.output(C, rates, u)
         mean_kernel, kernel = (rate * (C - self.c[-1]) + self.c[-1] for rate in rates)
         explained = np.einsum("ai,ij,aj->a", kernel[:, :P], inverse, kernel[:, :P])
@@ -267,12 +267,12 @@ def sampled(
     x = rng.standard_normal((last, len(C[0]), chains))
     slope = np.kron(neuron.noise * np.eye(P) + C[-1, :P, :P], np.eye(d))
     rates, labels = np.ones(2), Labels(neuron, np.zeros((P, d)), slope)
-    first = _roots(C[0], P)
+    first = block_roots(C[0], P)
     halves, mean_tilts, mean_u, mean_r = np.zeros((2, *C.shape)), 0 * tilts, 0 * labels.u, 0.0
     spread = force = pull = 0.0
     kept = pace.moves - pace.left_out
     for step, _ in zip(range(pace.moves), moves, strict=False):
-        roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
+        roots, inverses = zip(first, *(block_roots(kernel, P) for kernel in C[1:-1]), strict=True)
         rates, inverse = neuron.output(C[-1], rates, labels.u)
         grown = min(1.0, (step + 1) / pace.growing) * neuron.Y
         if pace.newton:
@@ -305,17 +305,17 @@ def sampled(
     C = halves.mean(axis=0)
     if not pace.newton:
         # Of the mean kernel, which has less noise than the mean.
-        for _ in range(_SWEEPS):
+        for _ in range(SWEEPS):
             constant = neuron.noise * np.eye(P) + neuron.c[-1]
             mean_u = np.linalg.solve(constant + rates[0] * (C[-1, :P, :P] - neuron.c[-1]), neuron.Y)
             rates, _ = neuron.output(C[-1], rates, mean_u)
     mean, variance = neuron.predicted(C[-1], rates, mean_u)
-    roots, inverses = zip(first, *(_roots(kernel, P) for kernel in C[1:-1]), strict=True)
+    roots, inverses = zip(first, *(block_roots(kernel, P) for kernel in C[1:-1]), strict=True)
     used = np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]])
     found = neuron.fresh_paths(chains, roots, inverses, used, rng)
     residual = np.full_like(C, np.inf)
     if found is not None:
-        residual, count = np.zeros_like(C), pace.moves // _FRESH
+        residual, count = np.zeros_like(C), pace.moves // FRESH
         for step in range(2 * count):
             found = neuron.next_paths(found, roots, inverses, used, rng)
             if step >= count:
@@ -325,7 +325,7 @@ def sampled(
     return Tilted(C, mean_tilts, mean, variance), balance
 
 
-def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
+def block_roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
     """R with R Rᵀ = C (Q, Q), block triangular, and the transposed inverse of its first block."""
     # Both blocks move smoothly with C, so that paths ξ still have their law when C has moved.
     root = np.zeros_like(C)

@@ -45,6 +45,7 @@ from fieldtheory.inference import learned_response
 from fieldtheory.inference.labelled import labelled_inputs
 from fieldtheory.inference.learned_response import RespondingResult
 from fieldtheory.inference.linear_posterior import Linear, Tilted
+from fieldtheory.inference.tilted_blocks import BLOCKS, Blocks, sampled_blocks
 from fieldtheory.inference.tilted_paths import (
     MEAN_FIELD,
     STANDARD,
@@ -57,6 +58,7 @@ from fieldtheory.inference.tilted_response import Responses, second_derivatives
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
@@ -98,7 +100,7 @@ class TiltedPosterior(RespondingResult):
     field                 shape         meaning
     ====================  ============  ==========================================================
     residual_kernels      (L+2, Q, Q)   C^(l)
-    kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l)
+    kernels               (L+2, Q, Q)   K^(l) = γ_l² K^(l-1) + C^(l), or R^(l) of a `BlockNetwork`
     conjugate_kernels     (L+2, Q, Q)   C̃^(l), ∂ ln p(Y)/∂C^(l) over N; zero for test inputs
     mean, variance        (Q, d)        of the outputs without noise; variance 0 with readout_scale
     labels                (P, d)        Y
@@ -139,6 +141,8 @@ class TiltedPosterior(RespondingResult):
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """Of inputs without labels: of linear φ the kernel of such an input, otherwise of paths."""
         settings = self.labels, self.noise_variance
+        if self.network.markov:
+            raise not_there("a response after labels of tilted_posterior", self.network)
         if self.samples is None:
             # Two further inputs, orthogonal to all: K0 is 1 for one and 0 for the other.
             padded = np.pad(self.input_kernel, (0, 2))
@@ -149,7 +153,7 @@ class TiltedPosterior(RespondingResult):
             C = more.residual_kernels[:, -2, -2] - more.residual_kernels[:, -1, -1]
             residual = np.tile(C[None, :, None, None], (1, 1, *self.input_kernel.shape))
         else:
-            neuron, pace = _neuron(self.network, *settings, self.readout_scale)
+            neuron, pace = _neuron(self.network, self.input_kernel, *settings, self.readout_scale)
             second = second_derivatives(self.network)
             watches = [Responses(neuron, second, self.inputs, pace) for _ in range(RUNS)]
             moves, start = iter(range(RUNS * pace.moves)), self._prior.residual_kernels
@@ -189,7 +193,7 @@ def tilted_posterior(
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : ResidualNetwork, BlockNetwork or of a family like them
         Without batch axes; φ without jumps.
     K0 : array_like, shape (Q, Q)
         Kernel of the inputs as in `solve`, the P training inputs first, test inputs after them.
@@ -204,7 +208,7 @@ def tilted_posterior(
         temperature s² κ/N. s → ∞ is the lazy limit. By default outputs have the size 1/√N.
     samples : int
         Paths of a neuron that are averaged over, at least 20000, or 40000 with ``readout_scale``;
-        without meaning for linear φ.
+        without meaning for linear φ. Of blocks hidden units, at least 24000, whatever φ is.
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -232,6 +236,9 @@ def tilted_posterior(
 
     Notes
     -----
+    **Blocks** have two populations, and both are tilted: see `fieldtheory.inference.tilted_blocks`.
+    ``kernels`` are R^(l) of the stream, as in `NetworkPosterior`, and there are no responses.
+
     **Readout of mean-field size.** s is the scale of the output of L. Chizat, E. Oyallon, F. Bach,
     NeurIPS (2019), 1/s the γ_0 of C. Lauditi, B. Bordelon, C. Pehlevan, ICML (2025), N/s² the χ of
     N. Rubin et al., ICML (2025). The saddle point is that of I. Seroussi, G. Naveh,
@@ -267,7 +274,7 @@ def tilted_posterior(
     noise = validation.positive("noise_variance", noise_variance)
     if readout_scale is not None:
         readout_scale = validation.positive("readout_scale", readout_scale)
-    neuron, pace = _neuron(network, labels, noise, readout_scale)
+    neuron, pace = _neuron(network, kernel, labels, noise, readout_scale)
     kept = RUNS * (pace.moves - pace.left_out)
     samples = validation.integer("samples", samples, _FEWEST * kept)
     seed = validation.integer("seed", seed, 0)
@@ -278,13 +285,14 @@ def tilted_posterior(
         f"for {len(labels)} labels up to {np.abs(labels).max():.3g} with noise_variance={noise:g} "
         f"{scale}"
     )
-    functions = network_functions(network)
-    linear = len(functions.features) == 1 and functions.features[0].is_Symbol
+    functions: Any = network_functions(network)
+    parts = functions.factors if network.markov else (functions,)
+    linear = not network.markov and functions.features[0].is_Symbol and len(functions.features) == 1
     if linear:
         law = neuron.a, neuron.c, neuron.skips, kernel, neuron.Y, noise, neuron.width
         runs = [Linear(*law).solve(case)]
     else:
-        if any(len(psi.jumping) for psi in functions.functions):
+        if any(len(psi.jumping) for part in parts for psi in part.functions):
             raise ValueError(f"the activation must not jump, got {network.activation.name}")
         count = len(labels)
         if readout_scale is None and count <= few_labels * network.width:
@@ -316,21 +324,27 @@ def tilted_posterior(
 
 
 def _neuron(
-    network: LayeredNetwork, labels: np.ndarray, noise: float, readout_scale: float | None
-) -> tuple[Neuron, Pace]:
-    """A neuron with the labels as they look to it, and the pace of its paths."""
+    network: Any,
+    kernel: np.ndarray,
+    labels: np.ndarray,
+    noise: float,
+    readout_scale: float | None,
+) -> tuple[Any, Pace]:
+    """A `Neuron`, or `Blocks`, with the labels as they look to it, and the pace of its paths."""
     width, factor, pace = float(network.width), 1.0, STANDARD
     if readout_scale is not None:
         width, factor, pace = _LIMIT, _LIMIT**0.5 / readout_scale, MEAN_FIELD
+    targets = factor * labels.reshape(len(labels), -1)
+    if network.markov:
+        return Blocks.of(network, kernel, targets, noise, width), BLOCKS
     layers, gammas = layer_coefficients(network), np.asarray(network.skip_scales)
     psi, slopes = feature_functions(network), feature_functions(network, slopes=True)
     a, c = layers.weights.ravel(), layers.biases.ravel()
-    targets = factor * labels.reshape(len(labels), -1)
     return Neuron(psi, slopes, a, c, gammas, targets, noise, width), pace
 
 
 def _sampled(
-    neuron: Neuron,
+    neuron: Neuron | Blocks,
     pace: Pace,
     start: np.ndarray,
     samples: int,
@@ -341,6 +355,8 @@ def _sampled(
     """The runs of so many paths, each with its own random numbers."""
     chains = samples // (RUNS * (pace.moves - pace.left_out))
     seeds = np.random.SeedSequence(seed).spawn(RUNS)
+    if isinstance(neuron, Blocks):
+        return [sampled_blocks(neuron, chains, each, moves, pace) for each in seeds]
     return [
         sampled(neuron, start, chains, each, moves, pace, watch)
         for each, watch in zip(seeds, watches or [None] * RUNS, strict=True)
@@ -396,14 +412,17 @@ def _moments(
 ) -> dict[str, Any]:
     """Means over the runs and their standard errors, the fields of the result."""
     count, shape = len(labels), (len(kernel), *labels.shape[1:])
-    C, tilts, mean, variance = (np.stack(values) for values in zip(*runs, strict=True))
+    C, tilts, mean, variance = (
+        np.stack(values) for values in zip(*(r[:4] for r in runs), strict=True)
+    )
+    kernels = [accumulate(skips, r[0]) if r.kernels is None else r.kernels for r in runs]
     conjugate = np.zeros_like(C)
     conjugate[:, :, :count, :count] = tilts
     shares = np.full(len(runs), 1 / len(runs))
     moments: dict[str, Any] = {}
     for name, values in (
         ("residual_kernels", C),
-        ("kernels", np.stack([accumulate(skips, each) for each in C])),
+        ("kernels", np.stack(kernels)),
         ("conjugate_kernels", conjugate),
         ("mean", mean.reshape(-1, *shape)),
         ("variance", variance.reshape(-1, *shape)),

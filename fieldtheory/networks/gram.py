@@ -37,8 +37,9 @@ _WITHOUT = reasons(
         "optimal_output_variance": (
             "the readout of blocks is linear: no variance is the best for it"
         ),
-        "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
-        "a response after labels": "it needs correlators of three kernels for units of one kind",
+        "a response after labels of tilted_posterior": (
+            "it follows paths of neurons of one kind, and blocks have two"
+        ),
         "component_kernels": "behind a norm (B.14) of PDLT-B has terms more than χ_⊥'/2",
         "the closure of PDLT-B": (
             "Gram matrices of blocks are a Markov chain, whose exact recursion closes by itself"

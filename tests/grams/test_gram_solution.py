@@ -526,7 +526,6 @@ ONLY = [
     lambda net: ft.optimal_scaling(net, PAIR, "saturation"),
     lambda net: ft.optimal_scaling([net, net], PAIR),
     ft.optimal_output_variance,
-    lambda net: ft.tilted_posterior(net, PAIR, LABELS, noise_variance=0.1),
     lambda net: ft.posterior(net, PAIR, LABELS, noise_variance=0.1, samples=10000),
     lambda net: ft.covariance_with(ft.solve(net, PAIR), PAIR, samples=100),
     lambda net: component_kernels(net, [1, 0.1, 0.1]),

@@ -15,7 +15,21 @@ NAMES = "residual_response", "response", "output_response"
 PHI = {"erf": erf, "gelu": lambda h: h * ndtr(h)}
 
 
-def network(activation, width=100, depth=2, gamma=0.9):
+BLOCKS = {
+    "block": {"epsilon": 0.1},
+    "plain block": {"normalization": None},
+    "gated block": {
+        "epsilon": 0.1, "gated": True, "norm_position": "post", "normalization": "layer",
+    },
+}  # fmt: skip
+
+
+def network(activation, width=100, depth=2, gamma=0.9, kind="residual"):
+    if kind in BLOCKS:
+        return ft.BlockNetwork(
+            depth=depth, activation=activation, width=width, skip_scale=gamma, branch_scale=0.6,
+            inner_bias_variance=0.1, input_dim=6, expansion=2, **BLOCKS[kind],
+        )  # fmt: skip
     return ft.ResidualNetwork(
         depth=depth, activation=activation, width=width, skip_scale=gamma, branch_scale=0.6,
         weight_variance=1.5, bias_variance=0.1, input_dim=6,
@@ -24,17 +38,22 @@ def network(activation, width=100, depth=2, gamma=0.9):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "activation, labels, entry",
+    "kind, activation, labels, entry",
     [
-        ("erf", Y[:1, 0], (1, 1)),
-        ("erf", Y[:1, 0], (1, 2)),
-        slow("erf", Y[:2, :1], (2, 3)),
-        slow("gelu", Y[:2], (2, 2)),
+        ("residual", "erf", Y[:1, 0], (1, 1)),
+        ("residual", "erf", Y[:1, 0], (1, 2)),
+        slow("residual", "erf", Y[:2, :1], (2, 3)),
+        slow("residual", "gelu", Y[:2], (2, 2)),
+        ("block", "erf", Y[:2], (2, 2)),
+        ("block", "gelu", Y[:1, 0], (1, 2)),
+        ("plain block", "gelu", Y[:1, 0], (1, 1)),
+        ("gated block", "erf", Y[:1, 0], (1, 1)),
+        slow("gated block", "gelu", Y[:2], (2, 3)),
     ],
 )
-def test_differences_of_what_kernels_learn(activation, labels, entry):
+def test_differences_of_what_kernels_learn(kind, activation, labels, entry):
     """The same posterior at two K0; entries without labels, so that the labels pull as before."""
-    net, step = network(activation), 1e-3
+    net, step = network(activation, kind=kind), 1e-3
     K0 = ft.input_kernel(X[: 1 + entry[1]], net)
 
     def moved(change, name):
@@ -51,24 +70,26 @@ def test_differences_of_what_kernels_learn(activation, labels, entry):
         np.testing.assert_allclose(response[:, *entry], expected[:-1], rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(output[entry], expected[-1], rtol=1e-8)
     assert found.response_error.max() == 0
-    # What the skip connections pass on and what the layers add.
-    np.testing.assert_allclose(
-        found.response[1:], 0.81 * found.response[:-1] + found.residual_response[1:], rtol=1e-12
-    )
+    if kind == "residual":
+        # What the skip connections pass on and what the layers add.
+        passed = 0.81 * found.response[:-1] + found.residual_response[1:]
+        np.testing.assert_allclose(found.response[1:], passed, rtol=1e-12)
 
 
-@pytest.mark.slow
-def test_inputs_with_labels_respond_as_others_at_their_places():
-    net = network("gelu", depth=1)
+@pytest.mark.parametrize("kind", [slow("residual"), "block", "gated block"])
+def test_inputs_with_labels_respond_as_others_at_their_places(kind):
+    net = network("gelu", depth=1, kind=kind)
     data = np.concatenate([X[:2], X[:2] * (1 + 1e-6)])
     found = ft.posterior(net, ft.input_kernel(data, net), Y[:2, 0], 0.2).response_shift
     np.testing.assert_allclose(found[:, 2:, 2:], found[:, :2, :2], rtol=1e-4)
 
 
-@pytest.mark.parametrize("samples", [None, slow(640)])
-def test_linear_networks_respond_as_before_the_labels(samples):
+@pytest.mark.parametrize(
+    "kind, samples", [("residual", None), ("residual", 640), ("plain block", None)]
+)
+def test_linear_networks_respond_as_before_the_labels(kind, samples):
     """New directions of the inputs pass through weights that the labels know nothing of."""
-    net = network("linear", width=60, depth=3)
+    net = network("linear", width=60, depth=3, kind=kind)
     K0 = ft.input_kernel(X[:4], net)
     found, prior = ft.posterior(net, K0, Y[:2], 0.2, samples=samples), ft.solve(net, K0)
     assert np.abs(found.kernel_shift[-1]).max() > 0.02
@@ -111,6 +132,11 @@ def test_networks_drawn_from_the_prior_and_weighted(width, samples, entry):
     assert (np.abs(learned - expected) <= allowed).all()
     # It is there, and so is its sign.
     assert np.abs(expected[-1]) > 8 * errors[-1]
+
+
+def test_blocks_need_smooth_functions():
+    with pytest.raises(ValueError, match="of blocks need φ without kinks, and .* got relu"):
+        ft.posterior(network("relu", kind="block"), np.eye(2), [1.0], 0.1).response  # noqa: B018
 
 
 def test_files_hold_them_once_they_are_computed(tmp_path):
@@ -192,7 +218,7 @@ def test_differences_of_tilted_kernels(activation, settings, short, monkeypatch)
 def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     """One labelled input far from Gaussian; kernels of the other one at two variances."""
     net = network(activation)
-    neuron, pace = tilting._neuron(net, np.ones(1), 0.2, None)
+    neuron, pace = tilting._neuron(net, np.eye(2), np.ones(1), 0.2, None)
     rng, depth = np.random.default_rng(0), net.depth
     x = rng.standard_normal((depth + 1, 2, 100_000))
     x[:, 0] = 1.5 + 0.5 * x[:, 0]
@@ -201,7 +227,7 @@ def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
     def forward(variance):
         C, roots = [K0 * [[1, 1], [1, 0]] + np.diag([0, variance])], []
         while len(C) < depth + 2:
-            roots.append(tilted_paths._roots(C[-1], 1))
+            roots.append(tilted_paths.block_roots(C[-1], 1))
             whole = roots + [roots[-1]] * (depth + 1 - len(roots))
             C.append(neuron.averages(x, *zip(*whole, strict=True), zero)[0][len(roots) - 1])
         return np.array(C), roots

@@ -8,7 +8,7 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.inference import tilting
-from tests.oracles import labelled_pair
+from tests.oracles import block_networks, labelled_pair, weighted_prior
 from tests.oracles import neuron_chains as chains
 from tests.rounding import assert_same
 from tests.tables import slow
@@ -327,3 +327,83 @@ def test_paths_have_the_tilted_law_or_an_error_names_the_labels(
     assert spread == pytest.approx(force, rel=0.2), (spread, force)
     for C in found.residual_kernels:
         assert np.linalg.eigvalsh(C)[0] > -1e-12 * abs(C).max()
+
+
+GATED = {"norm_position": "post", "gated": True}
+TRIPLE = np.array([[1.0, 0.3, 0.5], [0.3, 0.8, -0.2], [0.5, -0.2, 1.2]])
+
+
+@pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
+@pytest.mark.parametrize(
+    "options, written",
+    [slow({"normalization": None}, {"norm": None}), slow(GATED, {"post": True, "gated": True})],
+)
+def test_networks_of_blocks_drawn_from_the_prior_and_weighted(options, written):
+    """Large labels: the order 1/N learns 1.3 and 1.8 times too much."""
+    N, noise, labels = 20, 0.3, np.array([4.0, -3.0])
+    net = ft.BlockNetwork(
+        depth=2, activation="tanh", width=N, expansion=1, branch_scale=0.7,
+        outer_weight_variance=1.5, inner_bias_variance=0.1, readout_bias_variance=0.2, **options,
+    )  # fmt: skip
+    oracle = block_networks.Block(
+        2, np.tanh, 0.7, outer=1.5, inner_bias=0.1, out_bias=0.2, **written
+    )
+    C, R, _ = block_networks.drawn(oracle, TRIPLE, N, N, 10_000, 1)
+    expected = weighted_prior.of_kernels(np.concatenate([R, C[:, -1:]], axis=1), labels, noise)
+    assert expected.effective > 500
+    found = ft.tilted_posterior(net, TRIPLE, labels, noise, samples=60_000)
+    first, s = ft.posterior(net, TRIPLE, labels, noise), ft.solve(net, TRIPLE)
+    learned = expected.means["learned"][1:]
+    assert distance((found.kernels - s.kernels)[1:], learned) < 0.12
+    assert distance(first.kernel_shift[1:], learned) > 0.25
+    assert abs(found.mean - expected.means["mean"]).max() < 0.06
+    assert abs(first.mean - expected.means["mean"]).max() > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.7, 2.0])
+def test_linear_blocks_are_linear_networks_of_twice_the_layers(scale):
+    """Without skip connections and norms, and of a readout of mean-field size: both are exact."""
+    K0, Y = task(2, dim=6)
+    layers = {"activation": "linear", "skip_scale": 0.0, "branch_scale": 1.0, "width": 100}
+    weights = [f"{name}_weight_variance" for name in ("inner", "outer", "readout")]
+    net = ft.BlockNetwork(
+        depth=1, normalization=None, expansion=1, **layers, **dict.fromkeys(weights, 1.3)
+    )
+    twice = ft.ResidualNetwork(depth=2, weight_variance=1.3, bias_variance=0.0, **layers)
+    found = ft.tilted_posterior(net, K0, Y, 0.2, readout_scale=scale, samples=100_000)
+    exact = ft.tilted_posterior(twice, K0, Y, 0.2, readout_scale=scale)
+    for level in (-2, -1):
+        assert distance(found.residual_kernels[level], exact.residual_kernels[level]) < 0.03
+    assert (abs(found.mean - exact.mean) < 5 * found.mean_error + 2e-3).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [GATED | {"normalization": "layer"}, {"gated": True}, {"normalization": None}]
+)
+def test_small_tilts_of_blocks_are_covariances(options):
+    """Near the lazy limit, also those of the stream: left out are their squares."""
+    net = ft.BlockNetwork(
+        depth=2, activation="tanh", width=100, expansion=2, skip_scale=0.9, branch_scale=0.8,
+        inner_bias_variance=0.1, readout_bias_variance=0.1, epsilon=0.1, **options,
+    )  # fmt: skip
+    labels, noise, scale, s = np.array([2.0, -1.5]), 0.2, 10.0, ft.solve(net, TRIPLE)
+    alpha = np.zeros(3)
+    alpha[:2] = np.linalg.solve(s.residual_kernels[-1][:2, :2] + noise * np.eye(2), labels)
+    U = net.width / (2 * scale**2) * np.outer(alpha, alpha)
+    _, expected = s.chain.covariances_with_output(U)
+    found = ft.tilted_posterior(net, TRIPLE, labels, noise, readout_scale=scale)
+    assert distance(found.kernels - s.kernels, expected) < 0.12
+    # R^(0) is found without sampling.
+    assert distance((found.kernels - s.kernels)[0], expected[0]) < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
+def test_blocks_have_no_responses_beyond_order_one_over_N(monkeypatch):
+    monkeypatch.setattr(tilting, "RUNS", 4)
+    found = ft.tilted_posterior(ft.BlockNetwork(depth=1, width=9), PAIR, [0.5], 1.0, samples=24_000)
+    with pytest.raises(TypeError, match="response after labels of tilted_posterior is not there"):
+        found.response  # noqa: B018
+    with pytest.raises(ValueError, match="must not jump, got sign"):
+        ft.tilted_posterior(ft.BlockNetwork(depth=1, activation="sign"), PAIR, [0.5], 1.0)

@@ -6,7 +6,6 @@ rows of the Jacobian have three entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -104,6 +103,19 @@ class Jet(NamedTuple):
         return (self.hessian[:, :, l] * V[entries[:, None], entries]).sum((0, 1)) / 2
 
 
+class Factor(NamedTuple):
+    """A φ_k of the hidden units of all layers: ⟨φφ⟩ by Q_k, and ⟨φφ ; φφ⟩, (L, p, p)."""
+
+    signals: Signals
+    mean: Jet
+    connected: Truncated
+
+    @property
+    def square(self) -> np.ndarray:
+        """⟨φφ⟩⟨φφ⟩, (L, p, p)."""
+        return self.mean.value[:, :, None] * self.mean.value[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class BlockChain:
     """The chain of a network for P inputs, with p = P(P+1)/2 entries of its matrices.
@@ -154,7 +166,7 @@ class BlockChain:
         """s(X^(l)), shape (L + 1, p)."""
         return self.stream_jet.value if self.functions.stream else self.states[1]
 
-    def _entries(self, entry: Entry, X: np.ndarray) -> Jet:
+    def entries(self, entry: Entry, X: np.ndarray) -> Jet:
         """A function of the entries with its derivatives."""
         own, others = self.pairs.own, self.pairs.others
         whole = np.zeros((13, *X.shape))
@@ -168,7 +180,7 @@ class BlockChain:
     def stream_jet(self) -> Jet:
         """s by X of the layers 0, ..., L."""
         assert self.functions.stream is not None
-        return self._entries(self.functions.stream, self.states[1])
+        return self.entries(self.functions.stream, self.states[1])
 
     @cached_property
     def slopes(self) -> Jet:
@@ -183,12 +195,12 @@ class BlockChain:
     def _branches(self, second: bool) -> Jet:
         X, layers = self.states[1], self.field.layers
         hidden = self.functions.hidden
-        signals = [self._entries(signal, X[:-1]) for signal in hidden.signals]
+        signals = [self.entries(signal, X[:-1]) for signal in hidden.signals]
         parts = zip(hidden.factors, signals, strict=True)
         each = [self._average(phi, Q.value, second).of(Q, self.pairs) for phi, Q in parts]
         (read,) = self.functions.readout.signals
         units = reduce(Jet.times, each)
-        both = zip(units, self._entries(read, X[-1:]), strict=True)
+        both = zip(units, self.entries(read, X[-1:]), strict=True)
         value, *derivatives = (np.concatenate(of, axis=-2) for of in both)
         weights = layers.weights[1:]
         return Jet(weights * value + layers.biases[1:], *(weights * d for d in derivatives))
@@ -232,7 +244,7 @@ class BlockChain:
             K[:, *members] = K[:, *members[::-1]] = self._covariances(Q)[2]
         return Signals(phi.functions, K, K, np.zeros(len(K) - 1))
 
-    # What `MarkovTheory` asks for.
+    # What `Fluctuations` asks for.
 
     def jacobian(self, l: int) -> csr_array:
         """That of C^(l) by X^(l-1)."""
@@ -250,32 +262,42 @@ class BlockChain:
         """s'':V/2 of s(X^(l))."""
         return self.stream_jet.curvature(l, V, self.pairs) if self.functions.stream else 0.0
 
+    @property
+    def unit_scales(self) -> np.ndarray:
+        """N/M a_l² of the blocks, (L, 1)."""
+        network, weight = self.field.network, self.field.layers.weights[1:-1]
+        scale = network.width / network.hidden_width  # type: ignore[attr-defined]
+        return np.asarray(scale * weight.reshape(-1, 1) ** 2)
+
     @cached_property
     def unit_covariances(self) -> np.ndarray:
         """N/M times the covariances of what hidden units add to C^(l), (2, L + 2, p, p).
 
         Behind the values what is left out of them.
         """
-        network, connected = self.functions.network, self._hidden_units
-        weight = self.field.layers.weights[1:-1].reshape(-1, 1, 1)
-        scale = network.width / network.hidden_width * weight**2
-        B = np.zeros((2, network.depth + 2, *connected.values.shape[1:]))
+        connected, scale = self._hidden_units, self.unit_scales[..., None]
+        B = np.zeros((2, self.field.network.depth + 2, *connected.values.shape[1:]))
         B[:, 1:-1] = scale * connected.values, scale * np.abs(connected.left_out)
         return B
 
     @cached_property
+    def factors(self) -> list[Factor]:
+        """Those of all layers."""
+        hidden, X, found = self.functions.hidden, self.states[1][:-1], list[Factor]()
+        for phi, signal in zip(hidden.factors, hidden.signals, strict=True):
+            Q = self.entries(signal, X).value
+            signals, mean = self.signals_of(phi, Q), self._average(phi, Q, second=False)
+            found.append(Factor(signals, mean, within_layers(signals)))
+        return found
+
+    @cached_property
     def _hidden_units(self) -> Truncated:
         """⟨a a ; a a⟩ of all layers and what is left out, (L, p, p)."""
-        X, hidden = self.states[1], self.functions.hidden
-        Q = [self._entries(signal, X[:-1]).value for signal in hidden.signals]
-        parts: Sequence[tuple[LayerFunctions, np.ndarray]] = [*zip(hidden.factors, Q, strict=True)]
-        each = [within_layers(self.signals_of(*part)) for part in parts]
-        if len(each) == 1:
-            return each[0]
+        if len(self.factors) == 1:
+            return self.factors[0].connected
         fourth, squares, left = np.ones(1), np.ones(1), np.zeros(1)
-        for connected, part in zip(each, parts, strict=True):
-            mean = self._average(*part, second=False).value
-            square = mean[:, :, None] * mean[:, None]
+        for factor in self.factors:
+            connected, square = factor.connected, factor.square
             left = left * np.abs(connected.values + square) + np.abs(fourth * connected.left_out)
             fourth, squares = fourth * (connected.values + square), squares * square
         return Truncated(0, fourth - squares, left)

@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain
 from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
+from fieldtheory.numerics.markov.moved_entries import learned_responses
 from fieldtheory.numerics.markov.second_order import SecondOrder
 from fieldtheory.numerics.several_inputs.pair_theory import error_of
 from fieldtheory.numerics.shift_response import by_covariances, by_variances
@@ -173,3 +174,8 @@ class MarkovTheory:
         traces = ((unpacked(each, True) * U).sum(axis=(-1, -2)) for each in (residual, stream))
         first, second = (unpacked(each, True) for each in traces)
         return first, second
+
+    def responses_with_output(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The derivatives of `covariances_with_output` by K_αβ^(0), see `moved_entries`."""
+        residual, stream = learned_responses(self._chain, U)
+        return self._of_entries(residual), self._of_entries(stream)

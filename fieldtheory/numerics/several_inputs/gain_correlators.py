@@ -26,14 +26,18 @@ def gain_correlators(
 
     They are χ_αβ^(l) ⟨D_αβ^(l) ; Ψ⟩ for two inputs. A variance moves the covariances of its input
     as well, which adds Σ_kγ ∂Cov(h_α^(l), h_γ^(k)) ⟨(φ²)'(h_α^(l)) ∂Ψ/∂h_γ^(k)⟩.
-    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, ``covariance_response``, (L + 1, P, P),
-    is ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a second input at the same place. Shape
-    (1, L + 1, p); None of φ with kinks, or if the series leave too much out.
+    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, or weights (p, L + 1, p) of one Ψ for
+    every αβ; ``covariance_response``, (L + 1, P, P), is ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a
+    second input at the same place. Shape (1, L + 1, p); None of φ with kinks, or if the series
+    leave too much out.
     """
     if not signals.smooth:
         return None
-    some = np.flatnonzero(np.abs(weights).max(axis=0))
-    parts = weights[:, some], some, chi, covariance_response
+    if not weights.any():
+        return np.zeros((1, *chi.shape))
+    weights = np.broadcast_to(weights, (chi.shape[-1], *weights.shape[-2:]))
+    some = np.flatnonzero(np.abs(weights).max(axis=(0, 1)))
+    parts = weights[..., some], some, chi, covariance_response
     series = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
     return series.values[None] if series and series.error <= _ALLOWED else None
 
@@ -61,7 +65,7 @@ def _series(
     passed = signals.passed + np.tril(signals.passed, -1).T
     for (f, rows, g), members in zip(sides, (alpha[some], beta[some]), strict=True):
         turned = covariance_response[earlier][..., members] * passed[:, :, None, None]
-        turned = np.swapaxes(turned, 1, 2) * weights
+        turned = np.swapaxes(turned, 1, 2) * weights[own]
         more = _summed(signals, f, rows, g, some, count, turned)
         # These are no connected correlators.
         values[:, own] += more[0] + np.einsum("lqkp,lq,kp->lq", turned, f[..., 0], g[..., 0])
@@ -78,7 +82,7 @@ def _summed(
     count: int,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Σ_k Σ_c weights_c^(k) ⟨f_r^(l) ; g_c^(k)⟩ and what is left out, (2, L + 1, r)."""
+    """Σ_k Σ_c weights_rc^(k) ⟨f_r^(l) ; g_c^(k)⟩ and what is left out, (2, L + 1, r)."""
     after = from_layer_on(signals, f, rows, g, columns, count)
     before = from_layer_on(signals, g, columns, f, rows, count)
     size, sums = len(f), []
