@@ -369,7 +369,7 @@ class Solution(WithTangents):
 
     def has_order(self, field: Field) -> bool:
         """Whether the solution is of the power of 1/N of a field, and the family has it."""
-        return field.loops <= self.order and not self.missing(field.name)
+        return field.loops <= self.order and field.name not in self.network.without
 
     def _is_defined(self, field: Field) -> bool:
         return self.has_order(field) and super()._is_defined(field)

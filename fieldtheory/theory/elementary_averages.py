@@ -17,9 +17,7 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.steps import step_form
-from fieldtheory.exact_numbers import exact
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
-from fieldtheory.networks.family_checks import names_in_features
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Action, chain_action
@@ -112,18 +110,6 @@ def layer_averages(
     return LayerAverages(observable, moment, covariance, connected)
 
 
-def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:
-    """The parameters in the features of a network with their exact values, for `layer_averages`.
-
-    Examples
-    --------
-    >>> feature_parameters(ResidualNetwork(depth=2))
-    ()
-    """
-    names = names_in_features(network)
-    return tuple((name, sp.Rational(exact(network.parameters[name]))) for name in names)
-
-
 def network_averages(network: LayeredNetwork) -> LayerAverages:
     """The averages of the layers of a network, its φ put in.
 
@@ -133,7 +119,7 @@ def network_averages(network: LayeredNetwork) -> LayerAverages:
     K_xx
     """
     features = type(network).features
-    return layer_averages(features, network.activation, feature_parameters(network))
+    return layer_averages(features, network.activation, network.feature_parameters)
 
 
 def _require_square_slopes(observable: sp.Expr) -> None:

@@ -220,7 +220,7 @@ class Logarithms:
         """ln|Θ^(l)| and the signs of Θ^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
         field, (K, shares), m = self.field, self._own, self.lines.moment
         layers = field.layers
-        shaped = trained.shaped(field.trailing, shares.ndim - 2 - field.trailing)
+        shaped = trained.shaped(field.has_matrix, shares.ndim - 2 - field.has_matrix)
 
         def through(inputs: np.ndarray, slopes: Any, averages: list[Scaled]) -> list[Scaled]:
             gains = layers.skips[1:] + layers.weights[1:] * slopes
