@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -55,29 +55,33 @@ def is_order(value: Any) -> bool:
 
 def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0, or raise."""
-    return _real(name, value, "a finite real number >= 0", lambda v: 0 <= v < np.inf)
+    return _real(name, value, "a finite real number >= 0", 0, _MOST)
 
 
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float > 0, or raise."""
-    return _real(name, value, "a finite real number > 0", lambda v: 0 < v < np.inf)
+    return _real(name, value, "a finite real number > 0", _LEAST, _MOST)
 
 
 def within(name: str, value: Any, lowest: float, highest: float) -> float:
     """Return ``value`` as a float between two bounds, or raise."""
     words = f"a number from {lowest:g} to {highest:g}"
-    return _real(name, value, words, lambda v: lowest <= v <= highest)
+    return _real(name, value, words, lowest, highest)
 
 
 def fraction(name: str, value: Any) -> float:
     """Return ``value`` as a float between 0 and 1, both excluded, or raise."""
-    return _real(name, value, "a number between 0 and 1", lambda v: 0 < v < 1)
+    return _real(name, value, "a number between 0 and 1", _LEAST, _BELOW_ONE)
 
 
-def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
+# The least and the largest positive float, and the largest below one.
+_LEAST, _MOST, _BELOW_ONE = 5e-324, sys.float_info.max, 1 - 2.0**-53
+
+
+def _real(name: str, value: Any, words: str, lowest: float, highest: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if not allowed(float(value)):
+    if not lowest <= float(value) <= highest:
         raise ValueError(f"{name} must be {words}, got {value!r}")
     return value if isinstance(value, ExactFloat) else float(value)
 

@@ -175,14 +175,12 @@ def stream(
     """
     signals = [(l, s) for l in range(len(names.layers) - 1) for s in range(len(names.samples))]
 
-    def kept(row: tuple[int, int], m: int) -> sp.Expr:
-        return sp.Mul(*[carried(l, row[1]) for l in range(m + 1, row[0] + 1)])
-
     def covariance(i: int, j: int) -> sp.Expr:
-        row, column = signals[i], signals[j]
-        pair = sorted((row[1], column[1]))
-        layers = range(min(row[0], column[0]) + 1)
-        return sp.Add(*[kept(row, m) * kept(column, m) * names.of("C", m, *pair) for m in layers])
+        pair, total = sorted((signals[i][1], signals[j][1])), sp.S.Zero
+        for m in range(min(signals[i][0], signals[j][0]) + 1):
+            kept = [carried(l, s) for k, s in (signals[i], signals[j]) for l in range(m + 1, k + 1)]
+            total += sp.Mul(*kept, names.of("C", m, *pair))
+        return total
 
     variables = tuple(names.of(letter, *signal) for signal in signals)
     K = sp.ImmutableMatrix(len(signals), len(signals), covariance)
@@ -215,7 +213,8 @@ def chain_action(
     >>> one.observables, one.covariance[1, 1]
     ((C^{(0)}_{\\mathrm{data}}*\\nu_{0}, h^{(0)}**2, h^{(1)}**2), C^{(0)} + C^{(1)})
     """
-    h, names = sym.signal(0), Names.numbers(depth, inputs)
+    names = Names.numbers(depth, inputs)
+    h = names.of("h", 0, 0)
     psi = list(map(sp.sympify, features(h)))
     layers = {l: coefficients(l) for l in range(1, depth + 2)}
 

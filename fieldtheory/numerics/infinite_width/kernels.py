@@ -47,9 +47,9 @@ def variances(network: DeepNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
                 if K[l - 1].max() < _LARGEST:
                     raise
                 average = np.inf
-            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
+            C[l] = layers.weights[l] * average + layers.biases[l]
             carried = K[l - 1] if layer.stream is None else layer.stream.own(K[l - 1])[0]
-            K[l] = add_skip(layers.skips[l], carried, C[l])
+            K[l] = layers.skips[l] * carried + C[l]
             if not np.isfinite(K[l]).all():
                 require_finite("the kernel", K[l], l, "log_kernels" if functions.lines else "")
     return C, K
