@@ -15,10 +15,13 @@ from typing import Any
 import sympy as sp
 from sympy.parsing.sympy_parser import auto_number, rationalize
 
-from fieldtheory.networks.activation import Activation, as_activation, exact, h
-from fieldtheory.networks.named_activations import (
+from fieldtheory.networks.activation import (
     ACTIVATIONS,
+    Activation,
+    as_activation,
     clipped,
+    exact,
+    h,
     registered_name,
     similar,
     where,

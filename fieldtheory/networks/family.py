@@ -12,13 +12,12 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import exact
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import SeparateTheory, not_there
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
-from fieldtheory.validation import excerpt
+from fieldtheory.validation import exact, excerpt
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import number
-from fieldtheory.validation import excerpt
+from fieldtheory.validation import excerpt, number
 
 # Of a function Σ ρ_l² is followed over depths that double, this many times.
 _DOUBLINGS = 14

@@ -24,11 +24,11 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import ExactFloat
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.family import FAMILIES, NetworkFamily
 from fieldtheory.networks.schedules import layer_values
+from fieldtheory.validation import ExactFloat
 
 FORMAT = 2
 _OLD_FAMILY = "ResidualNetwork"

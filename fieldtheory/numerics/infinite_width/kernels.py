@@ -14,8 +14,11 @@ from fieldtheory.averages.integrands.exact_differences import narrow_alone
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.homogeneous import averages_along
-from fieldtheory.numerics.infinite_width.parallel import are_parallel, as_parallel
+from fieldtheory.numerics.infinite_width.homogeneous import (
+    are_parallel,
+    as_parallel,
+    averages_along,
+)
 from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Variances above have integrals that exceed float64.

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.homogeneous import Lines, gaps_of, next_gaps
+from fieldtheory.numerics.infinite_width.homogeneous import ROUNDED, Lines, gaps_of, next_gaps
 from fieldtheory.numerics.infinite_width.kernels import identical
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.parallel import ROUNDED
 from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.recursion import ratio
 

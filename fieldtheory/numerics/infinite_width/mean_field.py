@@ -12,7 +12,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width import gains, kernels
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
+from fieldtheory.numerics.infinite_width.homogeneous import exactly_parallel
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 
