@@ -16,8 +16,13 @@ from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import SeparateTheory, not_there
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
-from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
-from fieldtheory.validation import exact, excerpt
+from fieldtheory.networks.schedules import (
+    follows_depth,
+    layer_values,
+    named_schedule,
+    scale_text,
+)
+from fieldtheory.validation import exact, excerpt, number
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
@@ -97,9 +102,12 @@ class DeepNetwork(NetworkFamily, abstract=True):
             if field.name in self.layer_parameters:
                 if value is None and field.default is None:
                     continue
-                # Schedules by name are those of ρ_l.
-                named = field.name != "skip_scale"
-                checked[field.name] = checked_scale(field.name, value, checked["depth"], named)
+                # Schedules by name are those of ρ_l; functions are checked by their values.
+                if isinstance(number(value), str) and field.name != "skip_scale":
+                    named_schedule(field.name, value)
+                elif not callable(value):
+                    value = validation.layer_scales(field.name, value, checked["depth"])
+                checked[field.name] = value
             elif isinstance(value, list | np.ndarray):
                 plain = value.tolist() if isinstance(value, np.ndarray) else value
                 checked[field.name] = validation.as_tuples(plain)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import sympy as sp
@@ -147,7 +148,7 @@ class Action:
 
 def joined(names: Names, populations: Sequence[Population]) -> Action:
     """The action of populations whose fields are (letter, layer, pair), ordered by layer."""
-    fields = sorted(chain(*(p.fields for p in populations)), key=lambda f: (f[1], f[0], f[2]))
+    fields = sorted(chain(*(p.fields for p in populations)), key=itemgetter(1, 0, 2))
     places = {field: place for place, field in enumerate(fields)}
     widths = {field: p.units / sym.WIDTH for p in populations for field in p.fields}
     widths |= {field: sym.INPUT_WIDTH for field in fields if field[:2] == ("C", 0)}
