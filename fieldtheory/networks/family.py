@@ -255,11 +255,14 @@ class LayeredNetwork(DeepNetwork, abstract=True):
         symbols = {name: sp.Symbol(name, positive=True) for name in numbers}
         psi = self.features(sp.Function("phi"), sp.Symbol("h", real=True), symbols)
         inside = sp.Tuple(*psi).free_symbols
-        used = [name for name, symbol in symbols.items() if symbol in inside]
-        for name in used:
+        used: list[tuple[str, sp.Rational]] = []
+        for name, symbol in symbols.items():
+            if symbol not in inside:
+                continue
             if name in self.layer_parameters:
                 raise ValueError(f"features must be the same for all layers, got {name} in them")
-        return tuple((name, sp.Rational(exact(numbers[name]))) for name in used)
+            used.append((name, sp.Rational(exact(numbers[name]))))
+        return tuple(used)
 
 
 def checked_network(network: Any, function: str = "") -> LayeredNetwork:
