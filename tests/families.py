@@ -16,6 +16,8 @@ from fieldtheory.inference.trained_ensemble import train
 from fieldtheory.sklearn import NetworkGPRegressor
 
 PAGE = Path(__file__).parents[1] / "docs" / "theory" / "families.md"
+# What is no reason.
+NUMBER = re.compile(r"✓|-?\d[\d.e+-]*")
 HEAD = "| quantity | residual | feed-forward | blocks | diffusions |"
 
 PAIR = np.array([[0.6, 0.2], [0.2, 0.5]])
@@ -24,7 +26,9 @@ STARTS = [1.0, 0.5]  # inputs of diffusions, copied to all neurons
 
 COMMON = {"depth": 3, "input_dim": 2}
 FAMILIES = {
-    "residual": ft.ResidualNetwork(activation="erf", width=100, branch_scale=0.5, **COMMON),
+    "residual": ft.ResidualNetwork(
+        activation="erf", width=100, branch_scale=0.5, skip_scale=0.9, **COMMON
+    ),
     "feed-forward": ft.FeedForwardNetwork(
         activation="tanh", width=100, weight_variance=1.5, **COMMON
     ),
@@ -73,7 +77,20 @@ def _saved(net):
 def _torch(net):
     from fieldtheory.training import torch_module
 
-    return torch_module(net) is not None
+    return torch_module(net, inputs=2) is not None
+
+
+def _deep(net):
+    """The network with ρ = 1/√L and γ = 1, where that can be said."""
+    if isinstance(net, ft.FeedForwardNetwork | ft.DiffusionNetwork):
+        return net
+    return net.replace(branch_scale="uniform", skip_scale=1.0)
+
+
+def _swept(net):
+    name = "weight_variance" if isinstance(net, ft.FeedForwardNetwork) else "branch_scale"
+    found = ft.sweep(net, 0.6, over={name: [0.8, 0.9]}, of="output_kernel")
+    return found.to_xarray().output_kernel
 
 
 # Rows of kernels of diffusions under the names that their results have.
@@ -83,7 +100,7 @@ QUANTITIES = {
     "residual_kernels": _solved("residual_kernels"),
     "kernels of two inputs": _of_diffusions(_solved("kernels", True), _solved("gram")),
     "shares": _solved("shares"),
-    "decorrelation": _solved("decorrelation", True),
+    "decorrelation": lambda net: _solved("decorrelation", True)(net)[:, 0, 1],
     "log_kernels": _solved("log_kernels"),
     "response": _solved("response"),
     "residual_response": _solved("residual_response"),
@@ -109,8 +126,8 @@ QUANTITIES = {
         if not isinstance(net, ft.BlockNetwork)
         else ft.kernel(net).derivative("inner_bias_variance", X)
     ),
-    "spectrum": lambda net: ft.spectrum(net, 3).eigenvalues,
-    "power_coefficients": lambda net: power_coefficients(net, 3),
+    "spectrum": lambda net: ft.spectrum(net, 3, count=3).eigenvalues[0],
+    "power_coefficients": lambda net: power_coefficients(net, 3, count=4),
     "Gaussian process": lambda net: (
         NetworkGPRegressor(net, noise_variance=0.1).fit(X, Y).predict(X)
     ),
@@ -118,11 +135,7 @@ QUANTITIES = {
         ft.kernel(net), ft.kernel(net, "tangent_kernel"), X, Y, time=2.0
     ).mean(X),
     "optimal_scaling": lambda net: ft.optimal_scaling(net, PAIR)[0, 1],
-    "depth_limit": lambda net: (
-        ft.depth_limit(
-            net.replace(branch_scale="uniform") if hasattr(net, "branch_scale") else net, 0.6
-        ).kernel
-    ),
+    "depth_limit": lambda net: ft.depth_limit(_deep(net), 0.6).output_kernel,
     "susceptibilities": lambda net: susceptibilities(net, 0.6),
     "component_kernels": lambda net: component_kernels(net, [0.6, 0.1, 0.1]),
     "critical_block": ft.critical_block,
@@ -130,7 +143,8 @@ QUANTITIES = {
     "G11": _solved("G11"),
     "G11 of two inputs": _solved("G11", True),
     "G11_error": _solved("G11_error", True),
-    "kernel_variance": _of_diffusions(_solved("kernel_variance"), _solved("gram_variance")),
+    "kernel_variance": _of_diffusions(_solved("kernel_variance"), _simulated("gram_variance")),
+    "stream_variance": _solved("stream_variance"),
     "stream_covariance": _solved("stream_covariance"),
     "mean_shift": _solved("mean_shift"),
     "mean_shift of two inputs": _solved("mean_shift", True),
@@ -140,11 +154,13 @@ QUANTITIES = {
     "response_shift_error": _solved("response_shift_error", True),
     "four_point": _solved("four_point"),
     "four_point_error": _solved("four_point_error", True),
-    "output_kurtosis": _of_diffusions(_solved("output_kurtosis"), _solved("kurtosis")),
+    "output_kurtosis": _of_diffusions(_solved("output_kurtosis"), _simulated("kurtosis")),
     "covariance_with": lambda net: (
-        ft.covariance_with(ft.solve(net, PAIR), np.eye(2), samples=1000).residual_kernels
+        ft.covariance_with(
+            ft.solve(net, STARTS if isinstance(net, ft.DiffusionNetwork) else PAIR), np.eye(2)
+        ).values
     ),
-    "data_variability": lambda net: ft.data_variability(net, [0.5, 0.6, 0.8]).kernel_variance,
+    "data_variability": lambda net: ft.data_variability(net, [0.5, 0.6, 0.8]).mean_correction,
     "required_width": lambda net: ft.required_width(net, 0.6, 0.1),
     # 1/N²
     "mean_shift_2": _solved("mean_shift_2", order=2),
@@ -177,14 +193,10 @@ QUANTITIES = {
         )
         is not None
     ),
-    "sweep": lambda net: (
-        ft.sweep(net, 0.6, over={"branch_scale": [0.2, 0.4]}, of="output_kernel")
-        .to_xarray()
-        .output_kernel
-    ),
+    "sweep": _swept,
     # formulas, files, torch
-    "LaTeX of the action": _latex("action"),
-    "LaTeX of the Hessian": _latex("hessian"),
+    "LaTeX of its law": _of_diffusions(_latex("action"), _latex("diffusion")),
+    "LaTeX of the Hessian": _of_diffusions(_latex("hessian"), lambda net: ft.derive(net).hessian),
     "diagrams": lambda net: len(ft.derive(net).diagrams()),
     "files": _saved,
     "torch_module": _torch,
@@ -211,12 +223,17 @@ def entry(quantity, net):
 
 
 def table():
-    """The rows of the table, as text."""
-    rows = [HEAD, "|" + "---|" * (1 + len(FAMILIES))]
+    """The rows of the table and the numbered reasons below it, as text."""
+    rows, reasons = [HEAD, "|" + "---|" * (1 + len(FAMILIES))], []
     for quantity in QUANTITIES:
         cells = [entry(quantity, net) for net in FAMILIES.values()]
+        for n, cell in enumerate(cells):
+            if not NUMBER.fullmatch(cell):
+                if cell not in reasons:
+                    reasons.append(cell)
+                cells[n] = f"({reasons.index(cell) + 1})"
         rows.append("| " + " | ".join([quantity, *cells]) + " |")
-    return rows
+    return [*rows, "", *(f"{n}. {reason}" for n, reason in enumerate(reasons, 1))]
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ CALLS = {
     "kernels": ("ft.solve(residual(), 0.05).kernels", 30, 127),
     "G11": ("ft.solve(residual(), 0.05).G11", 40, 200),
     "G11 of two inputs": (f"ft.solve(residual(3), {PAIR}).G11", 50, 340),
-    "optimal_scaling": ("ft.optimal_scaling(residual(), 0.05)", 30, 145),
+    "optimal_scaling": ("ft.optimal_scaling(residual(), 0.05)", 30, 146),
 }
 
 

@@ -32,8 +32,8 @@ NetworkFile = Annotated[
     _network(
         "--network",
         help="A .toml file with parameters of a network by their names in Python, and family = "
-        '"ResidualNetwork", "FeedForwardNetwork", "BlockNetwork" or, for `diffusion`, '
-        '"DiffusionNetwork". Options that are typed come first.',
+        '"ResidualNetwork", "FeedForwardNetwork", "BlockNetwork" or the class of another command. '
+        "Options that are typed come first.",
         show_default=False,
     ),
 ]

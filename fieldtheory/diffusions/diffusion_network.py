@@ -154,10 +154,10 @@ _WITHOUT = reasons(
         "NetworkGPRegressor, posterior, a response after labels, tilted_posterior, sweep": (
             "it has no read-in and no readout: its inputs and outputs are all N neurons"
         ),
-        "G11, G11_error, kernel_variance, stream_covariance, mean_shift, mean_shift_error, "
-        "kernel_shift, four_point, four_point_error, output_kurtosis, required_width, "
-        "covariance_with, mean_shift_2, kernel_shift_2, variance_2, third_cumulant, four_point_2, "
-        "order_ratio, resummed_mean, resummed_variance": (
+        "G11, G11_error, kernel_variance, stream_covariance, stream_variance, mean_shift, "
+        "mean_shift_error, kernel_shift, four_point, four_point_error, output_kurtosis, "
+        "required_width, covariance_with, mean_shift_2, kernel_shift_2, variance_2, "
+        "third_cumulant, four_point_2, order_ratio, resummed_mean, resummed_variance": (
             "its parameters are increments of order 1/√L, and what fluctuates at width N is not a "
             "kernel but the diffusion itself: see gram_variance and kurtosis of simulate"
         ),

@@ -16,9 +16,10 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
-from fieldtheory.montecarlo.sampling.forward import affine, psd_root
+from fieldtheory.montecarlo.sampling.forward import affine
+from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from fieldtheory.networks.activations import h
-from fieldtheory.numerics.recursion import ratio
+from fieldtheory.numerics.covariance_roots import lower_root, psd_root
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 
 # Most numbers in one array: what is drawn of a few networks stays in the cache.
@@ -136,55 +137,6 @@ def products_of_pairs(x: np.ndarray) -> np.ndarray:
     return np.stack([np.einsum("nd,nd->n", x[:, i], x[:, j]) for i, j in pairs], axis=1) / width
 
 
-def pivoted_root(matrices: np.ndarray) -> np.ndarray:
-    """R (n, P, r) with R Rᵀ = matrices (n, P, P), positive semidefinite, all n at once.
-
-    Cholesky's decomposition of the correlations with the largest pivot first, until all are below
-    rounding: r is the largest rank. Identical inputs stay identical, and many inputs on a smooth
-    curve take few columns.
-
-    >>> root = pivoted_root(np.array([[[4.0, 2.0, 2.0], [2.0, 1.0, 1.0], [2.0, 1.0, 5.0]]]))
-    >>> root.shape, (root @ root.swapaxes(1, 2))[0].round(12)
-    ((1, 3, 2), array([[4., 2., 2.],
-           [2., 1., 1.],
-           [2., 1., 5.]]))
-    """
-    count, size = matrices.shape[:2]
-    if size <= 2:
-        return _small_root(matrices)
-    deviations = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
-    inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-    rows, remainder = np.arange(count), (deviations > 0).astype(float)
-    root = np.zeros((count, size, size))
-    for k in range(size):
-        chosen = remainder.argmax(axis=1)
-        pivot = remainder[rows, chosen]
-        kept = pivot > 4 * size * np.finfo(float).eps
-        if not kept.any():
-            return deviations[..., None] * root[..., :k]
-        column = matrices[rows, chosen] * inverse * inverse[rows, chosen, None]
-        if k:
-            column -= np.einsum("npk,nk->np", root[..., :k], root[rows, chosen, :k])
-        column *= np.where(kept, 1 / np.sqrt(np.where(kept, pivot, 1.0)), 0.0)[:, None]
-        root[..., k] = column
-        remainder -= column**2
-        remainder[rows, chosen] = 0.0
-    return deviations[..., None] * root
-
-
-def _small_root(matrices: np.ndarray) -> np.ndarray:
-    """Cholesky's root for one or two inputs."""
-    root = np.zeros(matrices.shape)
-    first = root[:, 0, 0] = np.sqrt(matrices[:, 0, 0])
-    if matrices.shape[-1] == 2:
-        own = matrices[:, 1, 1]
-        across = ratio(matrices[:, 0, 1], first)
-        remainder = own - across**2
-        root[:, 1, 0] = across
-        root[:, 1, 1] = np.sqrt(np.where(remainder > 8 * np.finfo(float).eps * own, remainder, 0.0))
-    return root
-
-
 def _increment(
     network: DiffusionNetwork, method: str, generator: np.random.Generator, shape: tuple[int, ...]
 ) -> Increment:
@@ -220,7 +172,7 @@ def _sums_by_kernel(
 
     def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
         variance = network.bias_variance + network.weight_variance * products
-        root = pivoted_root(network.step * variance)
+        root = lower_root(network.step * variance, pivoted=True)
         columns = root.shape[-1]
         if columns < shape[1]:
             return root @ generator.standard_normal((shape[0], columns, shape[2]))
@@ -271,15 +223,9 @@ def grams_drawn(
 ) -> Iterator[Layer]:
     """The Gram matrices q_0, ..., q_L of so many networks, and their first neuron.
 
-    For ψ(x) = x and increments s u, s = φ'(0), the law of the next Gram matrix of x (P, D) depends
-    on the last one alone. With x = C O for P orthonormal rows O, and u = R ξ for normal numbers ξ,
-    R Rᵀ = Δt (σ_b² + σ_w² q), the columns of ξ along O are normal numbers ζ (P, P), and the others
-    have a Wishart matrix of D − P degrees of freedom with a root T by Bartlett's decomposition:
-
-        D q' = (C + s R ζ)(C + s R ζ)ᵀ + s² R T (R T)ᵀ.
-
-    That takes of the order of P² numbers for any D. Here D − 1 neurons are drawn in this way, and
-    the first one apart from them.
+    For ψ(x) = x the increments of neurons given q are s u ~ N(0, s² Δt (σ_b² + σ_w² q)), s = φ'(0),
+    so that the law of the next Gram matrix depends on the last one alone, see `next_gram`, which
+    draws D − 1 neurons; the first one is drawn apart from them.
 
     >>> net = DiffusionNetwork(depth=2, width=10**6)
     >>> start = np.ones((1, 10**6))
@@ -287,52 +233,19 @@ def grams_drawn(
     [(5, 1, 1), (5, 1, 1), (5, 1, 1)]
     """
     assert network.depth is not None
-    inputs, width = start.shape
-    others = width - 1
+    width, others = start.shape[1], start[:, 1:]
     neuron = np.tile(start[:, :1], (networks, 1, 1))
-    few = others <= inputs
-    # The other neurons themselves where they are few, else a root of their Gram matrix.
-    root = np.tile(start[:, 1:], (networks, 1, 1)) if few else np.empty(0)
-    remainder = np.tile(start[:, 1:] @ start[:, 1:].T, (networks, 1, 1))
+    rest = np.tile(others @ others.T, (networks, 1, 1))
     for number in range(network.depth + 1):
-        products = (neuron * neuron.swapaxes(-1, -2) + remainder) / width
+        products = (neuron * neuron.swapaxes(-1, -2) + rest) / width
         require_finite(network, products, number)
         yield Layer(number, neuron - start[:, :1], products)
         if number == network.depth:
             return
         with np.errstate(over="ignore", invalid="ignore"):
             variance = network.bias_variance + network.weight_variance * products
-            scale = network.slopes[0] * pivoted_root(network.step * variance)
-            if not few:
-                root = pivoted_root(remainder)
-                # Orthonormal rows for what is not of full rank as well.
-                root = np.pad(root, ((0, 0), (0, 0), (0, inputs - root.shape[-1])))
-            normals = generator.standard_normal((networks, scale.shape[-1], 1 + root.shape[-1]))
-            steps = scale @ normals
-            neuron = neuron + steps[..., :1]
-            root = root + steps[..., 1:]
-            remainder = root @ root.swapaxes(-1, -2)
-            if not few:
-                free = others - inputs
-                spread = scale @ wishart_root(free, scale.shape[-1], generator, networks)
-                remainder += spread @ spread.swapaxes(-1, -2)
-
-
-def wishart_root(
-    freedom: int, inputs: int, generator: np.random.Generator, count: int
-) -> np.ndarray:
-    """T (count, P, min(P, ν)) with T Tᵀ of Wishart's law of ν >= 1 degrees of freedom (Bartlett).
-
-    Lower triangular, with normal numbers below χ_ν, χ_{ν-1}, ... on the diagonal; for ν < P it has
-    ν columns.
-
-    >>> root = wishart_root(1000, 2, np.random.default_rng(0), 500)
-    >>> (root @ root.swapaxes(1, 2)).mean(axis=0).round(-1)
-    array([[1000.,   -0.],
-           [  -0., 1000.]])
-    """
-    columns = min(inputs, freedom)
-    root = np.tril(generator.standard_normal((count, inputs, columns)), -1)
-    for j in range(columns):
-        root[:, j, j] = np.sqrt(generator.chisquare(freedom - j, count))
-    return root
+            scale = network.slopes[0] * lower_root(network.step * variance, pivoted=True)
+            neuron = neuron + scale @ generator.standard_normal((networks, scale.shape[-1], 1))
+            # The rank is that of the neurons; more columns are rounding.
+            root = lower_root(rest, pivoted=True)[..., : width - 1]
+            rest = next_gram(root, scale, 1, width - 1, generator, networks)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
+from fieldtheory.numerics.covariance_roots import modes
 
 
 class Pace(NamedTuple):
@@ -194,25 +195,17 @@ class Neuron(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Quantities that say whether paths and kernels of one run have come to rest.
+    """Quantities that say whether paths and kernels of one run have come to rest."""
 
-    Parameters
-    ----------
-    drift : ndarray, shape (L+2, Q, Q)
-        Kernels in the second half of what is averaged, less those in the first.
-    residual : ndarray, shape (L+2, Q, Q)
-        Kernels a_l⟨φφᵀ⟩ + c_l of fresh paths in the mean tilt, less the mean kernels.
-    spread, force : float
-        ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
-        integration by parts. Paths that cannot follow a tilt that grows faster have more force.
-    pull : float
-        r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
-    """
-
+    # Kernels (L+2, Q, Q) in the second half of what is averaged, less those in the first.
     drift: np.ndarray
+    # Kernels a_l⟨φφᵀ⟩ + c_l of fresh paths in the mean tilt, less the mean kernels.
     residual: np.ndarray
+    # ⟨ξ·ξ⟩ − dim ξ and ⟨ξ·∂W/∂ξ⟩, W the exponent: equal for paths that have the tilted law, by
+    # integration by parts. Paths that cannot follow a tilt that grows faster have more force.
     spread: float
     force: float
+    # r tr uᵀΣu/N, the mean of the part of W that comes from the labels.
     pull: float
 
 
@@ -345,11 +338,10 @@ def _roots(C: np.ndarray, P: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _smooth_root(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """D S and (D S)⁻ᵀ, S the symmetric root of the correlations, D standard deviations."""
-    # Eigenvectors in place of S turn and change sign. Rounding counts as zero, as in `psd_root`.
-    deviations = np.sqrt(np.maximum(np.diagonal(C), 0.0))[:, None]
-    units = np.where(deviations > 0, deviations, 1.0)
-    values, vectors = np.linalg.eigh(C / units / units.T)
-    kept = values > len(C) * np.finfo(float).eps * np.abs(values).max()
+    # Eigenvectors in place of S turn and change sign.
+    deviations, values, vectors = modes(C)
+    kept = values > 0
     roots = np.sqrt(np.where(kept, values, 1.0))
     root, inverse = (vectors * np.where(kept, x, 0.0) @ vectors.T for x in (roots, 1 / roots))
+    units = np.where(deviations > 0, deviations, 1.0)
     return deviations * root, np.where(deviations > 0, inverse / units, 0.0)

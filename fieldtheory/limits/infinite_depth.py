@@ -11,7 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.limits.depth_trajectory import SummableTrajectory, UniformTrajectory, trajectory_of
 from fieldtheory.limits.kernel_flow import PairLayout
-from fieldtheory.networks.family import DeepNetwork, checked_network
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.fields import DIMENSIONS, Field, fields_of, notes
 from fieldtheory.numerics.storage import Variables
@@ -280,8 +280,7 @@ def depth_limit(network: DeepNetwork, K0: Any) -> DepthLimit:
     >>> [float(q[0, 1].round(4)) for q in (decreasing.at(100).kernel, decreasing.kernels[-1])]
     [1.6035, 1.9636]
     """
-    if hasattr(network, "features") or not isinstance(network, DeepNetwork):
-        checked_network(network)
+    deep_network(network, "depth_limit")
     trajectory, kernel = trajectory_of(network), validation.input_kernel_array("K0", K0)
     parameters, scales = network.parameters, {*network.layer_parameters} - {"branch_scale"}
     if network.batch_shape or (np.asarray(network.layer(parameters).skip) != 1).any():

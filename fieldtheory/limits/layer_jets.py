@@ -135,7 +135,7 @@ Layer = SignalLayer | UnitLayer
 def layers_of(network: Any) -> tuple[Layer, Layer, float]:
     """A hidden layer of a network for ρ = 1, its readout, and what a norm behind the sum damps."""
     readout = UnitBranch(*map(float, network.readout(network.parameters)[:2]))
-    if hasattr(network, "features"):
+    if not network.markov:
         features = network_functions(network)
         return SignalLayer(features, unit_branch(network)), SignalLayer(features, readout), 0.0
     parameters = network.of_layer(1) | {"branch_scale": 1.0}

@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory.montecarlo import ensemble
 from fieldtheory.montecarlo.sampling.forward import (
     TILE_KEPT,
+    Neurons,
     correlated,
     feature_functions,
     forward,
@@ -19,8 +20,10 @@ from fieldtheory.montecarlo.sampling.forward import (
     tile_size,
 )
 from fieldtheory.montecarlo.sampling.moments import Summary
+from fieldtheory.montecarlo.sampling.plan import Run, Samples
 from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficients
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.infinite_width.gains import variance_gains
 from fieldtheory.numerics.recursion import accumulate, add_skip
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
@@ -73,31 +76,11 @@ def controlled_samples(
     neurons only, so that its mean is 0 as well; for several inputs it is left out. The variances
     that are left are smaller by a factor of order N, that of the first line for one input by N².
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-        Without batch axes.
-    K0 : ndarray, shape (P, P)
-    generator : numpy.random.Generator
-    samples : int
-        Number n of networks.
-    across : bool
-        The products and the vertex of all two pairs of inputs, not of each pair with itself.
-
-    Returns
-    -------
-    dict of str to ndarray
-        With p = P(P+1)/2: ``residual`` (n, L+1, p), C^(1), ..., C^(L+1); ``rest`` (n, L+1, p),
-        ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), the three lines, or ``across``
-        (n, L+1, L+1, p, p) and (n, L+1, p, p) the last two. The vertex is of the layers 0, ..., L,
-        and 0 for width 1.
-
-    Notes
-    -----
-    Only the Gaussian averages M(K*) = (C* − c)/a are taken from the theory, which plain samples
-    alone test. A wrong C*, Δ12 or response would leave the estimates unbiased and make them
-    noisier. They pay as long as the fluctuations are small; where Var K is not small against K², as
-    in deep networks of ReLU, the expansion is as noisy as the network itself.
+    Returned are, with p = P(P+1)/2: ``residual`` (n, L+1, p), C^(1), ..., C^(L+1), and the three
+    lines, ``rest`` (n, L+1, p), ``product`` (n, L+1, L+1, p) and ``vertex`` (n, L+1, p), which is 0
+    for width 1, or ``across`` the products and the vertex of all two pairs, (n, L+1, L+1, p, p) and
+    (n, L+1, p, p). Only the averages M(K*) = (C* − c)/a are taken from the theory: a wrong C*, Δ12
+    or response would leave the estimates unbiased and make them noisier.
 
     Examples
     --------
@@ -116,38 +99,11 @@ def controlled_samples(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def lower_root(C: np.ndarray) -> np.ndarray:
-    """R lower triangular with R Rᵀ = C of positive semidefinite (..., P, P), smooth in C.
-
-    Examples
-    --------
-    >>> lower_root(np.array([[4.0, 2.0], [2.0, 1.0]]))
-    array([[2., 0.],
-           [1., 0.]])
-    """
-    size = C.shape[-1]
-    root = np.zeros_like(C)
-    rounding = 8 * size * np.finfo(float).eps
-    for j in range(size):
-        left = C[..., j:, j] - np.einsum("...ik,...k->...i", root[..., j:, :j], root[..., j, :j])
-        pivot = left[..., :1]
-        # Of what depends on the inputs before, rounding is left.
-        new = pivot > rounding * C[..., j, j, None]
-        root[..., j:, j] = np.where(new, left / np.sqrt(np.where(new, pivot, 1.0)), 0.0)
-    return root
-
-
-def reduced_samples(
-    network: LayeredNetwork,
-    kernel: np.ndarray,
-    across: bool,
-    generator: np.random.Generator,
-    size: int,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Groups of variables (n, groups, variables), and C^(l), l >= 1, (n, L + 1, p)."""
-    draws = controlled_samples(network, np.atleast_2d(kernel), generator, size, across)
+def reduced_samples(run: Run, generator: np.random.Generator, size: int) -> Samples:
+    """The groups of `reduced_estimates`, and the residual kernels of drawn networks."""
+    draws = controlled_samples(run.network, run.start, generator, size, run.cross_inputs)
     return {
-        "rest": ensemble.groups_of(draws["rest"], across),
+        "rest": ensemble.groups_of(draws["rest"], run.cross_inputs),
         "product": draws["product"].reshape(size, -1, 1),
         "vertex": draws["vertex"].reshape(size, -1, 1),
     }, draws["residual"]
@@ -253,7 +209,9 @@ def _one_tile(
 
     # Pairs before networks and neurons, as the gains take them.
     kappa, u = np.zeros((2, pairs, samples, width))
-    for l, (h, g), features, C in forward(network, K0, driven, of_finite_width):
+    sampler = Neurons(network, driven, of_finite_width)
+    for l, C in forward(sampler, K0):
+        (h, g), features = sampler.h, sampler.features
         with np.errstate(over="ignore", invalid="ignore"):
             own = h[:, alpha] * h[:, beta] - kernels[l][:, None]
             first = g[:, alpha] * g[:, beta] - kernels[l][:, None] + kappa.swapaxes(0, 1)

@@ -133,19 +133,10 @@ def estimates(
 ) -> dict[Any, Any]:
     """The estimates of `Ensemble` from the moments of a sample.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    kernel : ndarray, shape () or (P, P)
-        K0.
-    across : bool
-        Whether different pairs of inputs are asked for.
-    summary : dict of str to Moments
-        With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l),
-        l >= 1), ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`);
-        ``across`` ``residual`` in one group of all (L+1) p variables, ``second`` in L+1 groups of p
-        variables and ``spread`` in (L+1) p² of one. Families whose K^(l) do not follow from the
-        C^(l) have ``kernels`` in addition: K^(0), ..., K^(L+1) in the groups of ``residual``.
+    With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l), l >= 1),
+    ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`); ``across`` ``residual``
+    in one group of all (L+1) p variables, ``second`` in L+1 groups of p and ``spread`` in (L+1) p²
+    of one. A chain has ``kernels`` in addition, K^(0), ..., K^(L+1) in the groups of ``residual``.
     """
     first = packed(np.atleast_2d(kernel))
     second = summary["second"].covariance
@@ -193,22 +184,11 @@ def fields(
     vertex: np.ndarray,
     kernels: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The fields of `Ensemble`.
+    """The fields of `Ensemble`, from ⟨C^(l)⟩ (L+2, p), Cov of C^(l), l >= 1, and V^(l).
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    kernel : ndarray, shape () or (P, P)
-        K0.
-    mean : ndarray, shape (L+2, p)
-        ⟨C^(l)⟩.
-    covariance : ndarray, shape (L+1, L+1, p) or (L+1, L+1, p, p)
-        Of C^(l), l >= 1, of each pair of inputs with itself or of two pairs.
-    vertex : ndarray, shape (L+1, p) or (L+1, p, p)
-        V^(l).
-    kernels : tuple of two ndarrays, optional
-        ⟨K^(l)⟩ and their covariances, as of the C^(l), of all L+2 layers; left out, they follow
-        from K^(l) = γ_l² K^(l-1) + C^(l).
+    Covariances and vertex are of each pair of inputs with itself, (..., p), or of two, (..., p, p).
+    ``kernels`` are means and covariances of the K^(l) of all L+2 layers, which otherwise follow
+    from K^(l) = γ_l² K^(l-1) + C^(l).
     """
     matrix, across = kernel.ndim > 0, vertex.ndim > 2
     covariance = with_input_layer(covariance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.control_variate import lower_root
 from fieldtheory.montecarlo.sampling import plan
 from fieldtheory.montecarlo.sampling.block_moments import collected, drawn, moments_of_parts
-from fieldtheory.montecarlo.sampling.forward import correlated, forward, in_tiles, tile_size
+from fieldtheory.montecarlo.sampling.forward import forward, in_tiles, tile_size
 from fieldtheory.montecarlo.sampling.moments import Summary, jackknife
 from fieldtheory.montecarlo.sampling.plan import Block
+from fieldtheory.montecarlo.sampling.samplers import started
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork, checked_network
+from fieldtheory.networks.family import LayeredNetwork, deep_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import storage
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.fields import fields_of
 from fieldtheory.numerics.recursion import accumulate
 from fieldtheory.numerics.result import Computed
@@ -58,10 +59,11 @@ class SimulatedResponse(Computed):
     step               (), (P,), (P, P)                               ε of the differences
     =================  =============================================  ============================
 
-    where m is the perturbed ``layer``; for m = 0 they are η^(l), χ^(l) and χ^out. For P inputs
-    they are the (αβ) <- (αβ) entries. Standard errors come from the jackknife over ``batches``
-    independent batches (see `Ensemble`), and are 0 where the response is a constant, as at l = m.
-    Different inputs, and different pairs of them, have independent networks.
+    where m is the perturbed ``layer``; for m = 0 they are η^(l), χ^(l) and χ^out. Of blocks K^(l)
+    are the Gram matrices of the stream, which scatter at l = m already. For P inputs they are the
+    (αβ) <- (αβ) entries. Standard errors come from the jackknife over ``batches`` independent
+    batches (see `Ensemble`), and are 0 where the response is a constant, as at l = m. Different
+    inputs, and different pairs of them, have independent networks.
 
     Examples
     --------
@@ -144,11 +146,9 @@ class SimulatedResponse(Computed):
 class _Problem(NamedTuple):
     """One entry that is perturbed: a variance, kernel (1, 1), or a covariance, kernel (2, 2)."""
 
-    network: LayeredNetwork
-    kernel: np.ndarray
+    run: plan.Run
     layer: int
     step: float
-    seed: int
     number: int
 
 
@@ -173,12 +173,13 @@ def simulate_response(
 
     where the kernel C^(m) of every network is replaced by C^(m) + ε. It is taken as the central
     difference over ±ε of one and the same network, that is with common random numbers: the
-    normals from which `draw_kernels` makes a network are those of +ε and of −ε.
+    normals from which method "kernel" of `simulate` makes a network are those of +ε and of −ε.
 
     Parameters
     ----------
-    network : LayeredNetwork
-        Without batch axes; its ``width`` is N.
+    network : LayeredNetwork or GramNetwork
+        Without batch axes; its ``width`` is N. Of blocks for P <= N, or with LayerNorm P < N, and
+        ``response`` is that of the Gram matrices that are drawn.
     K0 : float or array_like
         The input: a variance (), whose response is that of C^(l); a batch of P variances (P,), one
         input after the other; or the kernel (P, P) of P inputs. Of that every entry is perturbed
@@ -234,7 +235,7 @@ def simulate_response(
     >>> simulate_response(net, [[0.3, 0.1], [0.1, 0.3]], samples=20).response.shape
     (6, 2, 2)
     """
-    checked_network(network, "simulate_response")
+    deep_network(network, "simulate_response")
     kernel = validation.input_kernel_array("K0", K0)
     one = kernel[0] if kernel.ndim == 1 else kernel
     run = plan.checked_run(network, one, None, samples, seed, "kernel", False, False)
@@ -244,7 +245,7 @@ def simulate_response(
     if not 0 < validation.nonnegative("relative_step", relative_step) < 0.5:
         raise ValueError(f"relative_step must be between 0 and 0.5, got {relative_step!r}")
     problems = [
-        _Problem(network, K, layer, relative_step * _distance(network, K, layer), run.seed, i)
+        _Problem(replace(run, kernel=K), layer, relative_step * _distance(network, K, layer), i)
         for i, K in enumerate(_perturbed(kernel))
     ]
     groups = plan.chunks_of(run.samples, plan.block_size(run), None)
@@ -264,8 +265,7 @@ def simulate_response(
     batches = [collected(groups, islice(results, len(groups)))[0] for _ in problems]
     # A progress bar ends with its results.
     next(results, None)
-    estimate = partial(_estimates, layer_coefficients(network).skips)
-    estimates = [jackknife(mine, estimate) for mine in batches]
+    estimates = [jackknife(mine, partial(_estimates, network)) for mine in batches]
     return SimulatedResponse(
         network,
         kernel,
@@ -320,11 +320,15 @@ def _assembled(values: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     return assembled(values[..., :size], values[..., size:], np.triu_indices(size, 1))
 
 
-def _estimates(skips: np.ndarray, summary: Summary) -> dict[str, np.ndarray]:
+def _estimates(network: LayeredNetwork, summary: Summary) -> dict[str, np.ndarray]:
     slopes = summary["slopes"].mean[:, 0]
+    if network.markov:
+        response = summary["streams"].mean[:, 0]
+    else:
+        response = accumulate(layer_coefficients(network).skips, slopes)[:-1]
     return {
         "residual_response": slopes[:-1],
-        "response": accumulate(skips, slopes)[:-1],
+        "response": response,
         "output_response": slopes[-1],
     }
 
@@ -333,30 +337,34 @@ def _block(problem: _Problem, block: Block) -> dict[str, np.ndarray]:
     """The moments of the slopes in all parts of a block, on the first axis."""
     # The keys of `simulate` have two numbers, so that its streams are others.
     key = (problem.layer, problem.number, block.number)
-    generator = np.random.default_rng(np.random.SeedSequence(problem.seed, spawn_key=key))
-    tile = tile_size(2 * problem.network.width * len(problem.kernel))
-    tiles = in_tiles(partial(_slopes, problem, generator), block.size, tile)
-    return moments_of_parts({"slopes": np.concatenate(tiles)[:, :, None]}, block)
+    generator = np.random.default_rng(np.random.SeedSequence(problem.run.seed, spawn_key=key))
+    slopes = partial(_slopes, problem, generator)
+    tiles = in_tiles(slopes, block.size, tile_size(2 * problem.run.drawn))
+    parts = {n: np.concatenate([tile[n] for tile in tiles])[..., None] for n in tiles[0]}
+    return moments_of_parts(parts, block)
 
 
-def _slopes(problem: _Problem, generator: np.random.Generator, samples: int) -> np.ndarray:
-    """ΔC^(l)/2ε of every network and layer, (samples, L + 2)."""
-    network, size = problem.network, len(problem.kernel)
-    slopes = np.zeros((samples, network.depth + 2))
+def _slopes(
+    problem: _Problem, generator: np.random.Generator, samples: int
+) -> dict[str, np.ndarray]:
+    """ΔC^(l)/2ε of every network and layer, (samples, L + 2), of a chain ΔR^(l)/2ε as well."""
+    run, m, step = problem.run, problem.layer, problem.step
+    network, size = run.network, run.inputs
+    slopes = {"slopes": np.zeros((samples, network.depth + 2))}
     # Computed from the C of ±ε, it would carry rounding.
-    slopes[:, problem.layer] = 1.0
-
-    def residual(l: int, kernel: np.ndarray, features: tuple[Any, ...]) -> np.ndarray:
-        if l == problem.layer:
-            kernel = _shifted(kernel, problem.step)
-        # Eigenvectors would change sign or place where C moves a little.
-        normals = generator.standard_normal((samples, size, network.width))
-        return correlated(lower_root(kernel), normals)
-
-    start = np.broadcast_to(problem.kernel, (2, samples, size, size))
-    for l, _, _, C in forward(network, start, residual):
-        if l >= problem.layer:
-            slopes[:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * problem.step)
+    slopes["slopes"][:, m] = 1.0
+    if network.markov:
+        slopes["streams"] = np.zeros((samples, network.depth + 1))
+    # Eigenvectors would change sign or place where C moves a little.
+    sampler = started(run, generator, samples, lower_root)
+    start = np.broadcast_to(run.start, (2, samples, size, size))
+    for l, C in forward(sampler, start, lambda l, C: _shifted(C, step) if l == m else C):
+        if l < m:
+            continue
+        slopes["slopes"][:, l + 1] = (C[0] - C[1])[:, 0, -1] / (2 * step)
+        if network.markov:
+            R, _ = sampler.look(False)
+            slopes["streams"][:, l] = (R[0] - R[1])[:, 0, -1] / (2 * step)
     return slopes
 
 

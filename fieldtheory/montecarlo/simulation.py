@@ -21,23 +21,19 @@ from fieldtheory.montecarlo.sampling.block_moments import (
     moments_of_parts,
 )
 from fieldtheory.montecarlo.sampling.plan import Block, Run, Samples
-from fieldtheory.montecarlo.sampling.samplers import SAMPLERS, Draws, Inputs
+from fieldtheory.montecarlo.sampling.samplers import draw
 from fieldtheory.networks.dispatch import by_network_type
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
-
-# Runs of families that are not layered.
-RUNS: dict[type, type[Run]] = {}
 
 
 @by_network_type
 @named_arguments
 def simulate(
-    network: LayeredNetwork,
+    network: DeepNetwork,
     K0: Any = None,
     *,
     X: Any = None,
@@ -149,8 +145,7 @@ def simulate(
     True
     """
     arguments = network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
-    kind = next((RUNS[of] for of in type(network).__mro__ if of in RUNS), _LayeredRun)
-    run = plan.checked_run(*arguments, kind=kind)
+    run = plan.checked_run(*arguments)
     advice = "use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
     require_memory("the simulation", plan.memory_needed(run, jobs or 1), advice)
     if run.network.width == 1:
@@ -185,31 +180,26 @@ def simulate(
 def _block(run: Run, block: Block) -> dict[str, np.ndarray]:
     """The moments of the parts of one block, on the first axis; the draws if kept."""
     # What SeedSequence.spawn gives, without spawning all blocks before.
-    key = (list(SAMPLERS).index(run.method), block.number)
+    key = (plan.METHODS.index(run.method), block.number)
     generator = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
-    samples, residual = run.draws(generator, block.size)
+    drawn_of = reduced_samples if run.variance_reduction else samples_of
+    samples, residual = drawn_of(run, generator, block.size)
     summary = moments_of_parts(samples, block)
     if run.keep:
         summary["draws"] = residual
     return summary
 
 
-class _LayeredRun(Run):
-    def draws(self, generator: np.random.Generator, size: int) -> Samples:
-        kernel, across = limit_input_kernel(self.network, self.kernel), self.cross_inputs
-        if self.variance_reduction:
-            return reduced_samples(self.network, kernel, across, generator, size)
-        inputs = Inputs(np.atleast_2d(kernel), self.data, across)
-        return samples_of(SAMPLERS[self.method](self.network, inputs, generator, size), across)
-
-
-def samples_of(draws: Draws, across: bool) -> Samples:
+def samples_of(run: Run, generator: np.random.Generator, size: int) -> Samples:
     """The groups of `estimates` and the residual kernels of drawn networks."""
+    draws, across = draw(run, generator, size), run.cross_inputs
     residual, second = packed(draws.residual), packed(draws.second)
-    size = len(residual)
     samples = {
         "residual": ensemble.groups_of(residual, across),
         "second": second if across else second.reshape(size, -1, 1),
         "spread": (draws.spread if across else packed(draws.spread)).reshape(size, -1, 1),
     }
+    if run.network.markov:
+        kernels = np.concatenate([second, residual[:, -1:]], axis=1)
+        samples["kernels"] = ensemble.groups_of(kernels, across)
     return samples, residual

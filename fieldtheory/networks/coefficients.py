@@ -31,7 +31,7 @@ class LayerCoefficients:
 
 
 def layer_coefficients(
-    network: LayeredNetwork, trailing: int = 0, batch: int = 0
+    network: DeepNetwork, trailing: int = 0, batch: int = 0
 ) -> LayerCoefficients:
     """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs.
 

@@ -64,7 +64,7 @@ class ByNetworkType(Protocol, Generic[_P, _R]):
     @overload
     def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
 
-    def register(self, kind: type[SeparateTheory]) -> Callable[[_F], _F]:
+    def register(self, kind: type) -> Callable[[_F], _F]:
         """Register the implementation for a type, as of `functools.singledispatch`."""
 
 

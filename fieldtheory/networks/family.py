@@ -207,7 +207,7 @@ class LayeredNetwork(DeepNetwork, abstract=True):
     Coefficients(weight=rho**2*v_w, bias=rho**2*v_b, skip=gamma)
     """
 
-    without: ClassVar[dict[str, str]] = {
+    without: ClassVar[Mapping[str, str]] = {
         "stream_covariance": "the kernels of these layers are conditional covariances, and "
         "four_point has the Gram matrices of the stream"
     }

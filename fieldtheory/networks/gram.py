@@ -37,11 +37,11 @@ _WITHOUT = reasons(
         "optimal_output_variance": (
             "the readout of blocks is linear: no variance is the best for it"
         ),
-        "simulate_response": "it perturbs neurons of one kind, and blocks have two",
         "tilted_posterior": "it weights the paths of neurons of one kind, and blocks have two",
         "a response after labels": "it needs correlators of three kernels for units of one kind",
-        "susceptibilities, component_kernels, the closure of PDLT-B": (
-            "the equations of PDLT-B are those of one matrix a layer without norm"
+        "component_kernels": "behind a norm (B.14) of PDLT-B has terms more than χ_⊥'/2",
+        "the closure of PDLT-B": (
+            "Gram matrices of blocks are a Markov chain, whose exact recursion closes by itself"
         ),
         "diagrams, correction": (
             "the Gram matrices are a Markov chain, whose cumulants follow from those of the layer "
@@ -67,7 +67,6 @@ class GramNetwork(DeepNetwork, abstract=True):
     `solve`, `derive`, `simulate` and all others follow.
     """
 
-    room: ClassVar[str] = "fieldtheory.grams"
     markov: ClassVar[bool] = True
     without: ClassVar[Mapping[str, str]] = _WITHOUT
     # What the weights of the hidden signals are called, in the names of their parameters.

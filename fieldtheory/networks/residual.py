@@ -217,15 +217,18 @@ class FeedForwardNetwork(ResidualNetwork):
     0.0
     """
 
-    without: ClassVar[Mapping[str, str]] = LayeredNetwork.without | reasons(
-        {
-            "optimal_scaling, spread_scaling": "ρ = 1 and γ = 0 by definition",
-            "depth_limit, critical_block": (
-                "every layer replaces the kernel: deep networks are at its fixed points, "
-                "see critical_network"
-            ),
-        }
-    )
+    without: ClassVar[Mapping[str, str]] = {
+        **LayeredNetwork.without,
+        **reasons(
+            {
+                "optimal_scaling, spread_scaling": "ρ = 1 and γ = 0 by definition",
+                "depth_limit, critical_block": (
+                    "every layer replaces the kernel: deep networks are at its fixed points, "
+                    "see critical_network"
+                ),
+            }
+        ),
+    }
 
     branch_scale: Any = 1.0
     skip_scale: Any = 0.0

@@ -266,6 +266,8 @@ FIELDS: Mapping[str, Field] = fields_of(
         | covariances of the Gram matrices of the stream in two layers over networks
         | finite spread order_1 of_pairs diagonal=\mathrm{Var}\,R^{(l)}
         | simulated=Ensemble.kernel_covariance
+    stream_variance | hidden_layer | \mathrm{Var}\,R^{(l)}
+        | variances of the Gram matrix of the stream over networks | finite if_asked order_1
     shares | hidden_layer | C^{(l)} / (\gamma_l^2 K^{(l-1)} + C^{(l)})
         | shares of the layers in the mean squares behind them | of_input
     kernel_variance | hidden_layer | \mathrm{Var}\,K^{(l)} | variances of the kernels over networks

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.family import DeepNetwork, input_width
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, input_width
 from fieldtheory.numerics.fields import FIELDS, Field
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.logarithms import Logarithms, decorrelation, log
@@ -19,6 +19,7 @@ from fieldtheory.numerics.neuron_paths import NeuronPaths
 from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.response_theory import ResponseTheory
 from fieldtheory.numerics.result import field
+from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.tangent.tangent_theory import TangentTheory, WithTangents
 from fieldtheory.numerics.validity import SHIFT, warn_if_not_small
 
@@ -53,6 +54,7 @@ class Solution(WithTangents):
     G11_error                (L+2, L+2, p, p)                its error, several inputs
     stream_covariance        (L+1, L+1) or (L+1, L+1, p, p)  Cov(R^(l), R^(m)), of blocks
     kernel_variance          (L+1,) or (L+1, P, P)           Var K^(l)
+    stream_variance          the same                        Var R^(l), R = (1/N) Σ_i h_i h_i
     mean_shift               (L+2,) or (L+2, P, P)           ⟨C^(l)⟩ − C*^(l) to order 1/N
     mean_shift_error         (L+2, P, P)                     its error, several inputs
     kernel_shift             the same                        ⟨K^(l)⟩ − K*^(l) to order 1/N
@@ -135,7 +137,7 @@ class Solution(WithTangents):
     table = FIELDS
     settings: ClassVar = {"convention": str, "rtol": float, "order": int}
 
-    network: DeepNetwork  # type: ignore[assignment]
+    network: DeepNetwork
     input_kernel: np.ndarray
     convention: str = "derivative"
     rtol: float = DEFAULT_TOLERANCE
@@ -230,6 +232,18 @@ class Solution(WithTangents):
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
         return self.chain.of_inputs.kernel_variance
+
+    @field
+    def stream_variance(self) -> np.ndarray:
+        """Var R^(l) of the Gram matrix (1/N) Σ_i h_iα h_iβ of the stream, of any family.
+
+        N Var R = V + K_αα K_ββ + K_αβ²: of two units, and of one with itself.
+        """
+        K, V = self.kernels[:-1], self.four_point
+        own = np.diagonal(K, axis1=1, axis2=2) if self._has_matrix else K
+        squares = own[:, :, None] * own[:, None] if self._has_matrix else K**2
+        V = unpacked(np.diagonal(V, axis1=1, axis2=2), True) if self._has_matrix else V
+        return (V + squares + K**2) / self.network.width
 
     @field
     def mean_shift(self) -> np.ndarray:
@@ -379,7 +393,8 @@ class Solution(WithTangents):
         """The theory of order 1/N, of neurons' paths or of a Markov chain."""
         if self.network.markov:
             return MarkovTheory(self._mean_field)
-        return NeuronPaths(self._mean_field, self.progress)
+        assert isinstance(self.network, LayeredNetwork)
+        return NeuronPaths(self.network, self._mean_field, self.progress)
 
     @cached_property
     def _mean_field(self) -> MeanField:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics import shift_response
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.one_input import OneTheory
@@ -27,25 +28,27 @@ class NeuronPaths:
 
     Parameters
     ----------
+    network : LayeredNetwork
+        One, without batch axes.
     field : MeanField
-        Of one network and one kernel.
+        Of the network and one kernel.
     progress : bool
         Show progress bars on stderr for several inputs.
     """
 
+    network: LayeredNetwork
     field: MeanField
     progress: bool = False
 
     @cached_property
     def one(self) -> OneTheory:
         """That of one input, with the order 1/N²."""
-        return OneTheory(self.field)
+        return OneTheory(self.network, self.field)
 
     @cached_property
     def pairs(self) -> PairTheory:
         """That of several inputs."""
-        field = self.field
-        return PairTheory.of(field, field.residual_kernels, field.kernels, self.progress)
+        return PairTheory.of(self.network, self.field, self.progress)
 
     @property
     def of_inputs(self) -> OneTheory | PairTheory:
@@ -54,13 +57,14 @@ class NeuronPaths:
 
     def alone(self, i: int) -> OneTheory:
         """Input i of several."""
-        return OneTheory(MeanField(self.field.network, self.field.input_kernel[i, i]))
+        field = MeanField(self.network, self.field.input_kernel[i, i])
+        return OneTheory(self.network, field)
 
     @cached_property
     def shift_of_variances(self) -> np.ndarray:
         """N times the mean shift of each of several inputs with itself, (L + 2, P)."""
         each = (self.alone(i).mean_shift for i in range(self.field.input_kernel.shape[-1]))
-        return self.field.network.width * np.stack([*each], axis=-1)
+        return self.network.width * np.stack([*each], axis=-1)
 
     @cached_property
     def mean_shifts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +85,7 @@ class NeuronPaths:
 
     def accumulated(self, residual: np.ndarray) -> np.ndarray:
         """What changes of the C^(l) add up to in the K^(l)."""
-        return accumulate(layer_coefficients(self.field.network).skips, residual)
+        return accumulate(layer_coefficients(self.network).skips, residual)
 
     def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂ of the mean shifts of C^(l), (2, L + 2, ...), and of K^(l), (2, L + 1, ...).
@@ -91,10 +95,10 @@ class NeuronPaths:
         field = self.field
         if field.has_matrix:
             parts = self.shift_of_variances, eta
-            found = shift_response.of_pairs(field.network, field.input_kernel, *parts)
+            found = shift_response.of_pairs(self.network, field.input_kernel, *parts)
         else:
             K0 = field.input_kernel[None]
-            shift = shift_response.of_one(field.network, K0, eta[:, None])[:, 0]
+            shift = shift_response.of_one(self.network, K0, eta[:, None])[:, 0]
             found = shift, np.zeros_like(shift)
         return np.stack(found), np.stack([self.accumulated(each)[:-1] for each in found])
 

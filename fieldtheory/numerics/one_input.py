@@ -17,6 +17,7 @@ from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.kernels import limit_variances
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.neurons.finite_width import (
     Neurons,
@@ -226,21 +227,24 @@ class OneTheory:
     order is not small.
     """
 
-    # Of one variance and one network.
+    network: LayeredNetwork
+    # Of the network, and one variance.
     mean_field: MeanField
 
-    @property
-    def network(self) -> LayeredNetwork:
-        """The network with its width N."""
-        return self.mean_field.network
+    @cached_property
+    def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
+        """C*^(l) and K^(l), variances of zero as limits of small ones where φ jumps at zero."""
+        C, K = self.mean_field.variances
+        K = limit_variances(self.network, K)
+        return np.concatenate([K[:1], C[1:]]), K
 
     @cached_property
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)), shape (L + 2, L + 2)."""
         field = self.mean_field
-        C, K = field.limits_at_zero
-        S22 = source_covariance(field.network, field.layers, K, C)
-        return kernel_covariance(field.layers, field.moving_gains, S22, field.network.width)
+        C, K = self.limits_at_zero
+        S22 = source_covariance(self.network, field.layers, K, C)
+        return kernel_covariance(field.layers, field.moving_gains, S22, self.network.width)
 
     @cached_property
     def kernel_variance(self) -> np.ndarray:
@@ -251,7 +255,7 @@ class OneTheory:
     def mean_shift(self) -> np.ndarray:
         """⟨C^(l)⟩ − C*^(l) to order 1/N."""
         field = self.mean_field
-        arguments = field.layers, field.moving_gains, *field.limits_at_zero
+        arguments = field.layers, field.moving_gains, *self.limits_at_zero
         return mean_shift(self.network, *arguments) / self.network.width
 
     @property
@@ -302,7 +306,7 @@ class OneTheory:
     def _resolved(self) -> tuple[SecondOrder, tuple[str, ...]]:
         """The coefficients of 1/N², and why its moments are not resolved; empty if they are."""
         field, variance = self.mean_field, self.network.width * np.diagonal(self.G11)
-        chain = self.network, field.layers, field.limits_at_zero
+        chain = self.network, field.layers, self.limits_at_zero
         try:
             second, failures = at_second_order(*chain, variance)
         except QuadratureError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages import routes
 from fieldtheory.averages.routes import relative_tolerance
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.fields import Field, coordinates
 from fieldtheory.numerics.stored import Stored
 from fieldtheory.numerics.symmetric_matrices import own_pairs
@@ -42,7 +42,7 @@ class Computed(Stored):
     Fields of a theory are computed when first asked for, to the tolerance ``rtol``.
     """
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: np.ndarray
 
     @property

@@ -119,7 +119,7 @@ def of_one(network: LayeredNetwork, K0: np.ndarray, chi: np.ndarray) -> np.ndarr
     """∂ of the mean shifts of C^(l) by the variances K0 (e,), of the size ``chi`` (L + 2, e)."""
 
     def shift(K: np.ndarray) -> np.ndarray:
-        each = [OneTheory(MeanField(network, k)).mean_shift for k in K]
+        each = [OneTheory(network, MeanField(network, k)).mean_shift for k in K]
         return network.width * np.stack(each, axis=-1)[None]
 
     return by_variances(shift, K0, chi)[0] / network.width
@@ -137,8 +137,7 @@ def of_pairs(
 
     def shift(K: np.ndarray) -> np.ndarray:
         field = MeanField(network, assembled(own, K, pairs))
-        theory = PairTheory.of(field, field.residual_kernels, field.kernels, False)
-        return theory.shift_of_pairs(own_shift)
+        return PairTheory.of(network, field, False).shift_of_pairs(own_shift)
 
     largest = np.sqrt(own[pairs[0]] * own[pairs[1]])
     jumps = any(len(psi.jumping) for psi in network_functions(network).functions)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.recursion import ratio
 
@@ -82,7 +82,7 @@ def warn_if_spread(
     return spread
 
 
-def warn_if_orders_are_close(network: LayeredNetwork, relative: np.ndarray) -> None:
+def warn_if_orders_are_close(network: DeepNetwork, relative: np.ndarray) -> None:
     """Warn if terms of order 1/N² exceed a tenth of those of order 1/N in some layer."""
     layer = int(np.argmax(relative))
     largest = float(relative[layer])

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.networks.family import LayeredNetwork, single_network
-from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.residual import input_kernel, input_rows
 from fieldtheory.numerics.fields import fields_of
@@ -158,7 +157,7 @@ def data_variability(
     >>> found.data_share[:, 0, 1].round(2)
     array([1.  , 0.99, 0.97, 0.93])
     """
-    single_network(network, GramNetwork)
+    single_network(network, DeepNetwork, function="data_variability")
     samples = _samples(network, K0, X, inputs)
     matrix = samples.ndim == 3
     mean = samples.mean(axis=0)

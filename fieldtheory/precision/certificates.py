@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.precision.balls import arb
 from fieldtheory.precision.layer_recursion import exact_coefficients, exact_parameters
 
@@ -48,7 +48,7 @@ def _fraction(value: arb) -> Fraction:
 
 
 def of_solution(
-    network: LayeredNetwork, K0: Any, digits: int, fields: dict[str, np.ndarray]
+    network: DeepNetwork, K0: Any, digits: int, fields: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """Parameters, a, c, γ of the layers, K^(0), and intervals of the fields over the layers."""
     pairs = {"00": (0, 0), "11": (1, 1), "01": (0, 1)}
@@ -76,7 +76,7 @@ def of_solution(
     }
 
 
-def of_output_variance(network: LayeredNetwork, digits: int, ball: arb) -> dict[str, Any]:
+def of_output_variance(network: DeepNetwork, digits: int, ball: arb) -> dict[str, Any]:
     """σ²_w, σ²_b and the interval of K*_out."""
     branch = exact_coefficients(network.replace(branch_scale=1.0))[1]
     return {

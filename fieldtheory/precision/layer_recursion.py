@@ -111,7 +111,7 @@ def layers_of_blocks(network: Any) -> list[Layer]:
         stream = network.stream(own, parameters), network.stream(pair, parameters)
         found.append(Layer(moment, covariance, *map(sp.sympify, stream)))
     read = network.read(own, of_layers[-1]), network.read(pair, of_layers[-1])
-    return [*found, Layer(*map(sp.sympify, read), *found[-1][2:])]
+    return [*found, Layer(*map(sp.sympify, (*read, *found[-1][2:])))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,12 @@ from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.dispatch import not_there
-from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, checked_network
+from fieldtheory.networks.family import (
+    DeepNetwork,
+    LayeredNetwork,
+    checked_network,
+    deep_network,
+)
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
@@ -293,8 +298,9 @@ def _checked(network: Any) -> tuple[list[Any], bool]:
     networks = list(network) if isinstance(network, Sequence) else [network]
     if not networks:
         raise TypeError("network must be one network or a sequence of them, got none")
-    layered = not isinstance(network, DeepNetwork) or hasattr(network, "features")
+    layered = not getattr(network, "markov", False)
     for net in networks:
+        deep_network(net, "optimal_scaling")
         if layered:
             checked_network(net, "a sequence of networks" if net is not network else "")
             weight, batch = unit_branch(net).weight, net.skip_scales.ndim > 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.activation_text import activation_text
-from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.parameters import described, hint, named_arguments
 from fieldtheory.networks.schedules import follows_depth, layer_values, scale_text
 from fieldtheory.numerics import chunks, storage
@@ -179,11 +179,7 @@ def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Pat
 
 
 def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
-    if not isinstance(network, DeepNetwork):
-        raise TypeError(
-            "network must be a ResidualNetwork or of a family like it, got "
-            f"{validation.excerpt(network)}"
-        )
+    deep_network(network, "sweep")
     if not isinstance(over, Mapping) or not over:
         raise TypeError(f"over must map parameters to values, got {over!r}")
     if (K0 is None) != (_KERNEL in over):
@@ -198,7 +194,7 @@ def _checked(network: Any, K0: Any, over: Any, of: Any) -> _Grid:
     if not isinstance(wanted, Sequence) or not wanted:
         raise TypeError(f"of must be a name or a sequence of names, got {of!r}")
     # Of a solution that computes nothing before it is asked.
-    unsolved: Any = solve(network, kernel)  # type: ignore[call-overload]
+    unsolved = solve(network, kernel)
     table = {n: row for n, row in unsolved.table.items() if not unsolved.missing(n)}
     table[_OPTIMUM] = _OPTIMAL
     wanted = [validation.quantity("of", name, tuple(table)) for name in wanted]

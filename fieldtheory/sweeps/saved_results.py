@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 # Their results are among those that files hold.
-from fieldtheory import grams as grams
 from fieldtheory import inference as inference
 from fieldtheory import limits as limits
 from fieldtheory.families import registered

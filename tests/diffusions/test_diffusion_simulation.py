@@ -6,7 +6,6 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.diffusions import diffusion_simulation
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
-from fieldtheory.diffusions.layers_drawn import pivoted_root
 from tests.montecarlo.statistics_of_draws import assert_same as assert_identical
 
 NET = DiffusionNetwork(depth=5, width=4)
@@ -129,22 +128,3 @@ def test_it_shows_itself():
     assert len(e.plot().axes) == 4
     assert "Gram matrix" in e._repr_html_()
     assert repr(e).startswith("DiffusionEnsemble(depth=5, width=4, activation=tanh, inputs=2")
-
-
-@pytest.mark.parametrize("rank, size", [(1, 1), (1, 2), (2, 2), (0, 2), (2, 5), (5, 5), (3, 30)])
-def test_roots_of_singular_matrices(rank, size):
-    factor = (
-        np.random.default_rng(0).normal(size=(7, size, rank)) * 10.0 ** np.arange(-size, 0)[:, None]
-    )
-    matrices = factor @ factor.swapaxes(1, 2)
-    root = pivoted_root(matrices)
-    assert root.shape[:2] == (7, size) and root.shape[2] <= max(size, 2)
-    scale = np.sqrt(np.einsum("nii,njj->nij", matrices, matrices))
-    assert (abs(root @ root.swapaxes(1, 2) - matrices) <= 1e-13 * scale).all()
-
-
-def test_roots_do_not_extrapolate():
-    # Two inputs that are nearly one, and a third far from them.
-    factor = np.array([[1, 0, 0], [1, 1e-7, 0], [0.3, 0.4, 1.0]])
-    root = pivoted_root((factor @ factor.T)[None])[0]
-    np.testing.assert_allclose(root @ root.T, factor @ factor.T, rtol=0, atol=1e-14)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from tests.grams.test_gram_simulation import K0, KINKED, WITH_BIASES, net
+from tests.montecarlo.sampling.test_gram_chain import K0, KINKED, WITH_BIASES, net
 
 PAIR = net(activation="tanh", depth=3, inner_weight_variance=1.5, outer_weight_variance=1.3)
 

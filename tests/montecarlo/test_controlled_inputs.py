@@ -5,7 +5,6 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo import control_variate
-from fieldtheory.montecarlo.control_variate import lower_root
 from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, mistaken, z_between
 from tests.montecarlo.test_estimators import gains
@@ -122,15 +121,6 @@ def test_steps_have_no_response_of_parallel_inputs_and_stay_unbiased():
     plain = ft.simulate(net, K0, samples=20_000, seed=1)
     found = reduced(net, K0, samples=4000, seed=2)
     assert np.abs(z_between(plain, found, "covariance")).max() < 4
-
-
-def test_roots_are_those_of_cholesky():
-    K = np.stack([THREE, 3 * THREE + 0.1])
-    np.testing.assert_allclose(lower_root(K), np.linalg.cholesky(K), rtol=1e-13)
-    singular = np.outer([1.0, -2.0, 0.0], [1.0, -2.0, 0.0])
-    root = lower_root(singular)
-    np.testing.assert_allclose(root @ root.T, singular, atol=1e-15)
-    assert not root[:, 1:].any()
 
 
 def test_one_neuron_has_no_vertex():

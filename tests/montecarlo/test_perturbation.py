@@ -157,6 +157,74 @@ def test_networks_of_f25_respond_as_predicted(K0):
         assert np.abs(z).min() > 4
 
 
+@pytest.mark.parametrize("K0", [0.6, np.array([[0.6, 0.2], [0.2, 0.8]])])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalization": "layer", "epsilon": 0.2},
+        {"norm_position": "post", "epsilon": 0.1, "gated": True, "activation": "tanh"},
+        slow({"normalization": None, "activation": "relu"}),
+    ],
+)
+def test_blocks_respond_as_predicted_with_the_next_order(options, K0):
+    common = {"depth": 2, "activation": "gelu", "branch_scale": 0.8, "expansion": 2, "width": 64}
+    net = ft.BlockNetwork(**common | options)
+    theory, found = ft.solve(net, K0), simulate_response(net, K0, samples=8000, seed=1)
+    for name in FIELDS:
+        predicted = getattr(theory, name) + getattr(theory, f"{name}_shift")
+        z = z_scores(found, name, predicted)
+        assert z.size and np.abs(z).max() < 4, name
+    predicted = theory.response + theory.response_shift
+    for wrong in (0.98, 1.02):
+        z = (found.response - wrong * predicted) / found.response_error
+        assert np.abs(z[-1]).min() > 4
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_a_perturbed_layer_of_linear_blocks(layer):
+    """⟨R'⟩ = γ² R + C and ⟨C⟩ = a R at every width."""
+    net = ft.BlockNetwork(
+        depth=3,
+        activation="linear",
+        normalization=None,
+        skip_scale=[0.9, 0.5, 1.0],
+        inner_weight_variance=0.8,
+        outer_weight_variance=0.9,
+        expansion=1.5,
+        width=6,
+    )
+    stream, residual = np.zeros(4), np.zeros(4)
+    stream[layer] = residual[layer] = 1.0
+    for l in range(layer + 1, 4):
+        residual[l] = 0.72 * stream[l - 1]
+        stream[l] = net.skip_scale[l - 1] ** 2 * stream[l - 1] + residual[l]
+    for K0 in (0.4, K0_PAIR):
+        found = simulate_response(net, K0, samples=4000, layer=layer)
+        assert not found.response[:layer].any() and (found.residual_response[layer] == 1).all()
+        for name, expected in (
+            ("residual_response", residual),
+            ("response", stream),
+            ("output_response", stream[-1]),
+        ):
+            shape = np.shape(expected) + np.ndim(K0) * (1,)
+            assert np.abs(z_scores(found, name, np.reshape(expected, shape))).max() < 4, name
+
+
+def test_blocks_respond_as_means_of_simulations_differ():
+    net = ft.BlockNetwork(depth=2, branch_scale=0.9, epsilon=0.2, width=16, expansion=2)
+    found, K0, step = simulate_response(net, 0.6, samples=4000), 0.6, 0.02
+    slopes = []
+    for seed in range(10):
+        up, down = (ft.simulate(net, K0 + x, samples=400, seed=seed) for x in (step, -step))
+        slopes.append((up.kernel_mean - down.kernel_mean) / (2 * step))
+    error = np.std(slopes, axis=0, ddof=1) / np.sqrt(10)
+    mine = np.append(found.response, found.output_response)
+    own = np.append(found.response_error, found.output_response_error)
+    # Within chance of Student's distribution of 9 degrees of freedom.
+    assert (np.abs(np.mean(slopes, axis=0) - mine) < 4 * np.hypot(error, own)).all()
+    assert (4 * np.hypot(error, own) < 0.1 * mine).all()
+
+
 def test_a_matrix_has_the_responses_of_its_pairs():
     net = network(2, "erf", 0.7, width=40)
     found = simulate_response(net, K0_TRIPLE, samples=500)

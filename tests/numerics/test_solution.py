@@ -404,3 +404,26 @@ def test_the_warning_names_the_line_of_the_caller(field):
         line = inspect.currentframe().f_lineno + 1
         getattr(s, field)
     assert [(w.filename, w.lineno) for w in caught] == [(__file__, line)]
+
+
+def test_gram_matrices_of_the_stream_fluctuate_more_than_kernels():
+    """Var R^(l) of R = (1/N) Σ_i h_i h_i against explicit networks; that of blocks."""
+    N, samples, rng = 40, 20_000, np.random.default_rng(0)
+    K0 = np.array([[0.6, 0.2], [0.2, 0.5]])
+    net = ft.ResidualNetwork(depth=2, activation="tanh", width=N, branch_scale=0.8, skip_scale=0.9)
+    h = np.linalg.cholesky(K0) @ rng.standard_normal((samples, 2, N))
+    R = [h @ np.swapaxes(h, 1, 2) / N]
+    for _ in range(net.depth):
+        phi = np.tanh(h)
+        C = 0.64 * (1.25 * phi @ np.swapaxes(phi, 1, 2) / N + 0.05)
+        h = 0.9 * h + np.linalg.cholesky(C) @ rng.standard_normal(h.shape)
+        R.append(h @ np.swapaxes(h, 1, 2) / N)
+    variance = np.var(R, axis=1)
+    centred = np.array(R) - np.mean(R, axis=1, keepdims=True)
+    error = np.sqrt(np.var(centred**2, axis=1) / samples)
+    theory = ft.solve(net, K0).stream_variance
+    # What is left out is of order 1/N².
+    assert (np.abs(variance - theory) < 4 * error + theory / N).all()
+    assert (np.abs(variance - 0.9 * theory) > 4 * error + theory / N).any()
+    blocks = ft.solve(ft.BlockNetwork(depth=3, normalization="layer"), K0)
+    np.testing.assert_allclose(blocks.stream_variance, blocks.kernel_variance, rtol=1e-12)

@@ -30,6 +30,7 @@ from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import (
 from fieldtheory.diffusions.diffusion_limit.small_increments import SLOPES, WIDTH, increments
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.networks.activations import h
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory.derivation import derive
 
@@ -82,6 +83,11 @@ class DiffusionDerivation:
 
     network: DiffusionNetwork
     undetermined: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in DiffusionNetwork.without:
+            raise AttributeError(str(not_there(name, self.network)))
+        raise AttributeError(f"DiffusionDerivation has no {name!r}")
 
     @property
     def general(self) -> DiffusionDerivation:

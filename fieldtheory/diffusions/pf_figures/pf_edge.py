@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.criticality.critical_line import edge_of_chaos
-from fieldtheory.diffusions.layers_drawn import TILE, first_of_each, pivoted_root
-from fieldtheory.montecarlo.sampling.forward import forward, in_tiles, tile_size
+from fieldtheory.diffusions.layers_drawn import TILE, first_of_each
+from fieldtheory.montecarlo.sampling.forward import Neurons, forward, in_tiles, tile_size
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel
 from fieldtheory.numerics import chunks, storage
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.solution import solve
 
 
@@ -90,11 +91,13 @@ def _drawn(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
         """Given the layer before, a layer is Gaussian and its neurons are independent."""
 
         def residual(l: int, kernel: np.ndarray, features: Any) -> np.ndarray:
-            root = pivoted_root(kernel)
+            root = lower_root(kernel, pivoted=True)
             return root @ draw((size, root.shape[-1], network.width))
 
-        *_, last = forward(network, np.repeat(K0[None], size, axis=0), residual)
-        return first_of_each(last.h, neurons)
+        sampler: Any = Neurons(network, residual)
+        for _ in forward(sampler, np.repeat(K0[None], size, axis=0)):
+            pass
+        return first_of_each(sampler.h, neurons)
 
     with chunks.one_thread():
         parts = in_tiles(first_neurons, samples, tile_size(len(K0) * network.width, TILE))

@@ -1,19 +1,17 @@
 """One forward pass of finite networks: what all samplers, estimators and responses are made of.
 
-Signals h are arrays (..., P, N) with the networks in front, or (..., N) for one input. What a
-layer is, its features ψ_k, a_l, c_l and γ_l, comes from the family of the network; what its
-residuals are drawn from comes from the caller.
+Signals h are arrays (..., P, N) with the networks in front, or (..., N) for one input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
@@ -23,15 +21,6 @@ TILE = 2**16
 TILE_KEPT = 2**21
 
 Part = TypeVar("Part")
-
-
-class Layer(NamedTuple):
-    """A layer l of the networks: h^(l), its features ψ_k(h^(l)), and the C^(l+1) they give."""
-
-    number: int
-    h: Any
-    features: tuple
-    kernel: Any
 
 
 def gram(*values: Any) -> Any:
@@ -49,58 +38,98 @@ def gram(*values: Any) -> Any:
     return total / values[0].shape[-1]
 
 
-def observable(features: tuple) -> Any:
-    """g(h, h) = Σ_k ψ_k(h)² of every neuron."""
-    total = features[0] ** 2
-    for x in features[1:]:
-        total = total + x**2
-    return total
+def neuron_products(h: Any, across: bool = False) -> tuple[Any, Any]:
+    """Mean and unbiased variance of h_iα h_iβ over the neurons i, (n, P, N) -> (n, P, P) each.
+
+    With ``across`` the covariances of all pairs of inputs, (n, p, p), in place of the variances.
+    """
+    mean, width = gram(h), h.shape[-1]
+    unbiased = width / max(width - 1, 1)
+    if not across:
+        return mean, (gram(h * h) - mean**2) * unbiased
+    first, second = np.triu_indices(h.shape[-2])
+    of_pairs = mean[..., first, second]
+    squares = of_pairs[..., :, None] * of_pairs[..., None, :]
+    return mean, (gram(h[..., first, :] * h[..., second, :]) - squares) * unbiased
+
+
+class Sampler(Protocol):
+    """So many networks from layer to layer: the state of one, and how it leads to the next."""
+
+    @property
+    def network(self) -> DeepNetwork:
+        """Without batch axes."""
+
+    def enter(self, l: int, kernel: Any) -> None:
+        """Draw layer l, whose residual kernel is C^(l)."""
+
+    def kernel(self, l: int) -> Any:
+        """C^(l) of what layer l − 1 is."""
+
+    def look(self, across: bool) -> tuple[Any, Any]:
+        """The kernel of the stream and the spread of its units, as in `Draws`."""
 
 
 def forward(
-    network: LayeredNetwork,
-    kernel: np.ndarray,
-    residual: Callable[[int, np.ndarray, tuple], np.ndarray],
-    moment: Callable[..., Any] = gram,
-) -> Iterator[Layer]:
-    """Go through the layers l = 0, ..., L of networks, one after the other.
+    sampler: Sampler, kernel: Any, given: Callable[[int, Any], Any] = lambda l, C: C
+) -> Iterator[tuple[int, Any]]:
+    """Go through the layers l = 0, ..., L of networks; l and C^(l+1) of each.
+
+    ``kernel`` is C^(0), and ``given(l, C)`` what layer l is drawn with in place of C^(l).
+    """
+    for l in range(sampler.network.depth + 1):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sampler.enter(l, given(l, kernel))
+            kernel = sampler.kernel(l + 1)
+        require_finite("a kernel", kernel, l + 1)
+        yield l, kernel
+
+
+class Neurons:
+    """Signals h^(l) of networks whose layers are joined by skip connections.
 
         h^(0) = f^(0),   h^(l) = γ_l h^(l-1) + f^(l)
         C^(l+1) = a_{l+1} (1/N) Σ_i Σ_k ψ_k(h_iα^(l)) ψ_k(h_iβ^(l)) + c_{l+1}
 
-    (F25 eqs. (1), (17); the features of the residual network are φ alone.)
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-        Without batch axes.
-    kernel : ndarray
-        K0, with axes that broadcast with those of the C^(l).
-    residual : callable
-        ``residual(l, kernel, features)`` draws f^(l): from C^(l) or from the features of the layer
-        before. For l = 0 they are K0 and the empty tuple.
-    moment : callable, optional
-        ``moment(*features)`` is the mean over the neurons.
+    (F25 eqs. (1), (17); the features of the residual network are φ alone.) ``residual(l, C,
+    features)`` draws f^(l) from C^(l) or the features of the layer before, and
+    ``moment(*features)`` is the mean over the neurons.
 
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net = ResidualNetwork(depth=2, activation="linear", bias_variance=0.0, weight_variance=2.0)
     >>> ones = lambda l, kernel, features: np.ones((1, 1, 4))
-    >>> [layer.kernel.item() for layer in forward(net, np.eye(1), ones)]      # h = 1, 2, 3
+    >>> [C.item() for _, C in forward(Neurons(net, ones), np.eye(1))]      # h = 1, 2, 3
     [2.0, 8.0, 18.0]
     """
-    psi, layers = feature_functions(network), layer_coefficients(network)
-    skips, h, features = network.skip_scales, None, ()
-    for l in range(network.depth + 1):
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            step = residual(l, kernel, features)
-            h = add_skip(skips[l - 1], h, step) if l else step
-            features = psi(h)
-            a, c = layers.weights[l + 1], layers.biases[l + 1]
-            kernel = residual_kernel(a, c, moment(*features))
-        require_finite("a kernel", kernel, l + 1)
-        yield Layer(l, h, features, kernel)
+
+    def __init__(
+        self,
+        network: LayeredNetwork,
+        residual: Callable[[int, np.ndarray, tuple], np.ndarray],
+        moment: Callable[..., Any] = gram,
+    ) -> None:
+        self.network, self.residual, self.moment = network, residual, moment
+        self.psi, self.layers = feature_functions(network), layer_coefficients(network)
+        self.skips = network.skip_scales
+        self.h: Any = None
+        self.features: tuple = ()
+
+    def enter(self, l: int, kernel: Any) -> None:
+        """h^(l) and its features."""
+        step = self.residual(l, kernel, self.features)
+        self.h = add_skip(self.skips[l - 1], self.h, step) if l else step
+        self.features = self.psi(self.h)
+
+    def kernel(self, l: int) -> Any:
+        """C^(l) of the features."""
+        a, c = self.layers.weights[l], self.layers.biases[l]
+        return residual_kernel(a, c, self.moment(*self.features))
+
+    def look(self, across: bool) -> tuple[Any, Any]:
+        """Those of h^(l)."""
+        return neuron_products(self.h, across)
 
 
 def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
@@ -112,38 +141,9 @@ def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
     return (weight / np.sqrt(x.shape[-1])) * (x @ weights) + bias * biases
 
 
-def gaussian(covariance: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Normal numbers (..., P, N) with the covariance (..., P, P) over the inputs."""
-    return correlated(psd_root(covariance), normals)
-
-
 def correlated(root: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """R z of normals (..., P, N), whose covariance over the inputs is R Rᵀ."""
     return root * normals if root.shape[-1] == 1 else root @ normals
-
-
-def psd_root(matrix: np.ndarray) -> np.ndarray:
-    """A matrix R with R Rᵀ = ``matrix``, (..., P, P), positive semidefinite and maybe singular.
-
-    Eigenvalues of the correlations that are not above rounding count as zero, so that identical
-    inputs stay identical, and inputs of small variance keep their digits.
-
-    Examples
-    --------
-    >>> root = psd_root(np.array([[2.0, 2.0], [2.0, 2.0]]))
-    >>> (root @ root.T).round(12)
-    array([[2., 2.],
-           [2., 2.]])
-    """
-    size = matrix.shape[-1]
-    if size == 1:
-        return np.sqrt(np.maximum(matrix, 0.0))
-    deviations = np.sqrt(np.maximum(np.diagonal(matrix, axis1=-2, axis2=-1), 0.0))[..., None]
-    units = np.where(deviations > 0, deviations, 1.0)
-    values, vectors = np.linalg.eigh(matrix / units / units.swapaxes(-1, -2))
-    rounding = size * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
-    roots = np.sqrt(np.where(values > rounding, values, 0.0))
-    return deviations * vectors * roots[..., None, :]
 
 
 def tile_size(numbers: int, most: int = TILE) -> int:

@@ -19,7 +19,13 @@ import numpy as np
 
 from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
-from fieldtheory.montecarlo.sampling.many_inputs import BATCHES, Weighted, covariance_batches
+from fieldtheory.montecarlo.sampling.many_inputs import (
+    BATCHES,
+    Weighted,
+    covariance_batches,
+    pair_weights,
+)
+from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
@@ -50,6 +56,7 @@ def response_batches(
     (1, 4, 3)
     """
     network, last = solution.network, solution.network.depth + 1
+    assert isinstance(network, LayeredNetwork)
     for psi in network_functions(network).functions:
         delta = np.abs(psi.value(psi.kinks) * psi.slope.jumps)
         if len(psi.jumping) or (delta > np.finfo(float).eps).any():
@@ -83,7 +90,7 @@ class _PairResponses:
     """Gains of pairs of inputs, their derivatives by kernels, and how kernels respond."""
 
     def __init__(self, solution: Solution, U: np.ndarray) -> None:
-        self.weights = packed(U + U.T) / packed(1.0 + np.eye(len(U)))
+        self.weights = pair_weights(U)
         self.solution, self.theory = solution, solution.chain.pairs
         signals, gains = self.theory.signals, self.theory.gains
         layers, self.skips = self.theory.layers, self.theory.layers.skips
@@ -119,10 +126,11 @@ class _Sampled(Weighted):
     """Derivatives of ⟨φφ^(l) ; Ψ⟩ from paths of a neuron."""
 
     def __init__(self, responses: _PairResponses) -> None:
-        solution = responses.solution
+        solution, network = responses.solution, responses.solution.network
+        assert isinstance(network, LayeredNetwork)
         super().__init__(solution, responses.theory, responses.weights, solution.network.depth + 1)
         self.responses, functions = responses, responses.theory.signals.functions
-        self.first = feature_functions(solution.network, slopes=True)
+        self.first = feature_functions(network, slopes=True)
         self.second = [psi.slope.slope for psi in functions]
         a, gains = self.a[:, None], responses.gains[1:]
         self.mean_gains = np.divide(gains, a, out=np.zeros_like(gains), where=a > 0)

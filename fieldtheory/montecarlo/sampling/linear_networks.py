@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.montecarlo.sampling.forward import feature_functions, psd_root
+from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.numerics.covariance_roots import psd_root
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.recursion import add_skip
 from fieldtheory.numerics.several_inputs.four_signals import means
@@ -41,15 +42,7 @@ _TOGETHER, COPIES = 500, 150
 
 
 class Linearised(NamedTuple):
-    """A batch of linearised networks.
-
-    Parameters
-    ----------
-    outputs : ndarray, shape (n, P, P)
-        δC^(L+1).
-    shift : ndarray, shape (L + 2, P, P)
-        The estimate of N (⟨C⟩ − C*) from this batch.
-    """
+    """Of a batch δC^(L+1), shape (n, P, P), and the estimate of N (⟨C⟩ − C*), (L + 2, P, P)."""
 
     outputs: np.ndarray
     shift: np.ndarray

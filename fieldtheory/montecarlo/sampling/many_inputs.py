@@ -22,7 +22,7 @@ from fieldtheory import validation
 from fieldtheory.averages.routes import relative_tolerance
 from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.networks.dispatch import not_there
-from fieldtheory.networks.family import LayeredNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import Field, fields_of
@@ -62,14 +62,14 @@ class TraceCovariance(Computed):
 
     Parameters
     ----------
-    network : LayeredNetwork
+    network : DeepNetwork
     input_kernel : ndarray, shape (P, P)
         K0.
     weights : ndarray, shape (P, P)
         U.
     values : ndarray, shape (L + 2, P, P)
     error : ndarray, shape (L + 2, P, P)
-        Standard errors; zero without sampling.
+        Standard errors; without sampling zero, of blocks what is left out of G11.
     layer : int
         m.
     samples : int or None
@@ -87,7 +87,7 @@ class TraceCovariance(Computed):
     table = FIELDS
     settings = {"layer": int, "samples": int, "seed": int}  # noqa: RUF012
 
-    network: LayeredNetwork
+    network: DeepNetwork
     input_kernel: np.ndarray
     weights: np.ndarray
     values: np.ndarray
@@ -132,9 +132,9 @@ def covariance_with(
     layer : int
         m, from 0 to L + 1; negative ones count from the output, −1.
     samples : int, optional
-        Sample so many paths of one neuron, at least 20, instead of contracting the G11 of the
-        solution, which takes memory that grows as L² P⁴. For paths the memory grows as L P², the
-        time as samples L P².
+        Sample so many paths of one neuron of residual networks, at least 20, instead of
+        contracting the G11 of the solution, which takes memory that grows as L² P⁴. For paths the
+        memory grows as L P², the time as samples L P².
     seed : int
         Seed of the random numbers, >= 0.
     progress : bool
@@ -143,7 +143,8 @@ def covariance_with(
     Returns
     -------
     TraceCovariance
-        With standard errors from independent batches of paths.
+        With standard errors from independent batches of paths, of blocks with what is left out of
+        their G11.
 
     Raises
     ------
@@ -167,6 +168,9 @@ def covariance_with(
     >>> bool((np.abs(sampled.values - exact.values) <= 4 * sampled.error).all())
     True
     """
+    network = getattr(solution, "network", None)
+    if "covariance_with" in getattr(network, "without", {}):
+        raise not_there("covariance_with", network)
     if not isinstance(solution, Solution):
         raise TypeError(f"solution must be a Solution, got {solution!r}")
     if solution.input_kernel.ndim != 2 or solution.network.batch_shape:
@@ -183,10 +187,18 @@ def covariance_with(
             raise not_there("samples", solution.network)
         samples = validation.integer("samples", samples, _FEWEST)
     batches, shares = covariance_batches(solution, weights, m, samples, seed, progress)
-    values, error = (unpacked(each, True) for each in mean_and_error(batches, shares))
+    values, error = mean_and_error(batches, shares)
+    if solution.network.markov:
+        error = solution.G11_error[:, m] @ np.abs(pair_weights(weights))
+    values, error = unpacked(values, True), unpacked(error, True)
     return TraceCovariance(
         solution.network, solution.input_kernel, weights, values, error, m, samples, seed
     )
+
+
+def pair_weights(U: np.ndarray) -> np.ndarray:
+    """Weights of the pairs α <= β, of which the sum is Tr U C."""
+    return packed_pairs(U + U.T) / packed_pairs(1.0 + np.eye(len(U)))
 
 
 def covariance_batches(
@@ -202,8 +214,7 @@ def covariance_batches(
     Errors of different entries of one estimate are correlated: those of sums follow from the
     sums of every estimate, not from the errors of entries.
     """
-    first, second = np.triu_indices(len(weights))
-    packed = (weights + weights.T)[first, second] / np.where(first == second, 2.0, 1.0)
+    packed = pair_weights(weights)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)
     with relative_tolerance(solution.rtol):
@@ -242,6 +253,7 @@ class Weighted:
 
     def __init__(self, solution: Solution, theory: PairTheory, packed: np.ndarray, m: int) -> None:
         network, C = solution.network, solution.residual_kernels
+        assert isinstance(network, LayeredNetwork)
         self.gains, self.skips = theory.gains, theory.layers.skips
         self.hidden_skips, self.K = np.asarray(network.skip_scales), theory.signals.K
         self.C = np.concatenate([limit_input_kernel(network, C[0])[None], C[1:-1]])

@@ -10,17 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean and co-moments of k groups of d variables each, enough to merge two samples.
-
-    Parameters
-    ----------
-    count : int
-        Number of samples n.
-    mean : ndarray, shape (k, d)
-        Means x̄.
-    comoment : ndarray, shape (k, d, d)
-        Σ (x − x̄)(x − x̄)ᵀ within every group.
-    """
+    """Count n, means x̄ (k, d) and Σ (x − x̄)(x − x̄)ᵀ (k, d, d) of k groups of d variables."""
 
     count: int
     mean: np.ndarray
@@ -60,7 +50,7 @@ def merge(first: Moments, second: Moments) -> Moments:
     return Moments(
         count,
         first.mean + step * (second.count / count),
-        first.comoment + second.comoment + weight * _square(step),
+        first.comoment + second.comoment + weight * (step[:, :, None] * step[:, None]),
     )
 
 
@@ -73,18 +63,7 @@ def remove(total: Moments, part: Moments) -> Moments:
     >>> float(remove(merge(part, moments_of(np.array([[[6.0]]]))), part).mean[0, 0])
     6.0
     """
-    count = total.count - part.count
-    step = total.mean - part.mean
-    weight = part.count * (total.count / count)
-    return Moments(
-        count,
-        total.mean + step * (part.count / count),
-        total.comoment - part.comoment - weight * _square(step),
-    )
-
-
-def _square(vectors: np.ndarray) -> np.ndarray:
-    return vectors[:, :, None] * vectors[:, None, :]
+    return merge(total, Moments(-part.count, part.mean, -part.comoment))
 
 
 Summary = Mapping[str, Moments]

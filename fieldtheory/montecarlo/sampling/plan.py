@@ -9,13 +9,16 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
-from fieldtheory.montecarlo.sampling.samplers import SAMPLERS
-from fieldtheory.networks.family import DeepNetwork, checked_network
+from fieldtheory.networks.dispatch import not_there
+from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.family_checks import check_branch
-from fieldtheory.networks.gram import GramNetwork
+from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.residual import input_kernel
 from fieldtheory.numerics import storage
+from fieldtheory.numerics.infinite_width.block_functions import require_norms
+from fieldtheory.numerics.infinite_width.kernels import limit_input_kernel
 
+METHODS = ("kernel", "weights")
 # Batches of the jackknife; fewer where there are fewer samples.
 BATCHES = 40
 FEWEST_SAMPLES = 20
@@ -43,28 +46,33 @@ class Run:
     cross_inputs: bool
     variance_reduction: str | None
 
-    def __post_init__(self) -> None:
-        reduced, kernel, method = self.variance_reduction, self.kernel, self.method
-        if reduced and (method != "kernel" or (self.cross_inputs and self.inputs == 1)):
-            raise ValueError(
-                "variance_reduction is for method 'kernel', with cross_inputs for several inputs, "
-                f"got {reduced!r} for K0 of shape {kernel.shape}, method {method!r}"
-            )
-
     @property
     def inputs(self) -> int:
         """P."""
         return len(np.atleast_2d(self.kernel))
 
     @property
+    def start(self) -> np.ndarray:
+        """K0 (P, P), variances of zero as the limit of small ones."""
+        markov = self.network.markov
+        return np.atleast_2d(
+            self.kernel if markov else limit_input_kernel(self.network, self.kernel)
+        )
+
+    @property
+    def independent(self) -> int:
+        """Number of independent units of the stream of a chain, N or N − 1."""
+        return int(self.network.width - self.network.centred)
+
+    @property
     def drawn(self) -> int:
         """Numbers that are drawn for a layer of one network."""
-        width = self.network.width
-        return width * (width if self.method == "weights" else self.inputs)
-
-    def draws(self, generator: np.random.Generator, size: int) -> Samples:
-        """Samples of so many networks."""
-        raise NotImplementedError
+        network, P, N = self.network, self.inputs, self.network.width
+        hidden = network.hidden_width * len(network.factors) if network.markov else 0
+        if self.method == "weights":
+            fan_in = hidden + network.hidden_width if hidden else N
+            return int(N * max(fan_in, P, 0 if self.data is None else self.data.shape[1]))
+        return int(P * (hidden + 2 * P if hidden else N))
 
 
 class Part(NamedTuple):
@@ -96,11 +104,10 @@ def checked_run(
     keep: bool,
     cross_inputs: bool,
     variance_reduction: Any = None,
-    kind: type[Run] = Run,
 ) -> Run:
     """The run of the arguments of `simulate`, or an error that names the wrong one."""
-    if not isinstance(network, GramNetwork):
-        check_branch(checked_network(network))
+    if not deep_network(network).markov:
+        check_branch(network)
     for name in network.layer_parameters:
         if np.ndim(network.parameters[name]) > 1:
             raise ValueError(f"{name} must be one number or one for every layer in a simulation")
@@ -109,11 +116,29 @@ def checked_run(
         raise ValueError(f"K0 must be a variance or a matrix (P, P), got shape {kernel.shape}")
     samples = enough_samples(samples)
     seed = validation.integer("seed", seed, 0)
-    method = validation.choice("method", method, tuple(SAMPLERS))
+    method = validation.choice("method", method, METHODS)
+    flags = bool(keep), bool(cross_inputs), variance_reduction
+    run = Run(network, kernel, data, samples, seed, method, *flags)
     if variance_reduction is not None:
         validation.choice("variance_reduction", variance_reduction, ("control_variate",))
-    flags = bool(keep), bool(cross_inputs), variance_reduction
-    return kind(network, kernel, data, samples, seed, method, *flags)
+        if network.markov:
+            raise not_there("variance_reduction", network)
+        if method != "kernel" or (cross_inputs and run.inputs == 1):
+            raise ValueError(
+                "variance_reduction is for method 'kernel', with cross_inputs for several inputs, "
+                f"got {variance_reduction!r} for K0 of shape {kernel.shape}, method {method!r}"
+            )
+    if network.markov:
+        if method == "kernel" and run.inputs > run.independent:
+            raise ValueError(
+                f"method 'kernel' needs at most {run.independent} inputs at width "
+                f"{network.width}, got P = {run.inputs}; use 'weights'"
+            )
+        own = np.diagonal(run.start)
+        with np.errstate(invalid="ignore"):
+            read = network.read(GramEntry(own, own, own), network.of_layer(1))
+        require_norms(own, read)
+    return run
 
 
 def enough_samples(samples: Any) -> int:
@@ -207,13 +232,8 @@ def memory_needed(run: Run, jobs: int) -> float:
     kernels = (net.depth + 1) * pairs
     moments = kernels * (net.depth + 1) + (kernels**2 if run.cross_inputs else 0)
     results = 6 * (net.depth + 2) ** 2 * P**2 * (1 + (P**2 if run.cross_inputs else 0))
-    numbers = run.drawn
-    if run.method == "weights":
-        dimension = 0 if run.data is None else run.data.shape[1]
-        numbers = max(numbers, net.width * max(dimension, P))
     block = min(run.samples, block_size(run))
-    tile = tile_size(numbers)
-    work = 6 * numbers * min(block, tile) + 8 * block * kernels + 2 * moments
+    work = 6 * run.drawn * min(block, tile_size(run.drawn)) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
         products = kernels**2 if run.cross_inputs else kernels * (net.depth + 1)
         work += 3 * block * products + 3 * max(TILE_KEPT, kernels * net.width)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 import sympy as sp
@@ -39,11 +39,11 @@ class Entry:
     of_own: sp.Expr
     values: Mapping[str, Any]
 
-    def own(self, K: np.ndarray, order: int = 0) -> list[np.ndarray]:
+    def own(self, K: np.ndarray | float, order: int = 0) -> list[np.ndarray]:
         """F, F', ... of variances."""
         return _compiled(self.of_own, (XX,), order)([K], self.values)
 
-    def pair(self, *K: np.ndarray, order: int = 0) -> list[np.ndarray]:
+    def pair(self, *K: np.ndarray | float, order: int = 0) -> list[np.ndarray]:
         """F, its gradient (3), its Hessian (9) of pairs."""
         return _compiled(self.of_pair, (XX, YY, XY), order)(K, self.values)
 
@@ -62,7 +62,7 @@ def _compiled(
         found += derivatives
     function = lambdify([*variables, *parameters], found)
 
-    def arrays(K: Sequence[np.ndarray], values: Mapping[str, Any]) -> list[np.ndarray]:
+    def arrays(K: Sequence[np.ndarray | float], values: Mapping[str, Any]) -> list[np.ndarray]:
         numbers = function(*K, *(values[str(each)] for each in parameters))
         shape = np.broadcast_shapes(*map(np.shape, numbers), *map(np.shape, K))
         return [np.broadcast_to(number, shape) for number in numbers]
@@ -125,10 +125,8 @@ class BlockLayers:
         else:
             of, moved = zip(*(self._seen(k, *K) for k in range(len(self.factors))), strict=True)
             Q = [arguments[2] for arguments in of]
-            averages, slopes = zip(
-                *(phi.covariance_gain(*each) for phi, each in zip(self.factors, of, strict=True)),
-                strict=True,
-            )
+            gains = [phi.covariance_gain(*q) for phi, q in zip(self.factors, of, strict=True)]
+            averages, slopes = map(list, zip(*gains, strict=True))
         others = [_product([*averages[:k], *averages[k + 1 :]]) for k in range(len(Q))]
         return [(s * o, m, q) for s, o, m, q in zip(slopes, others, moved, Q, strict=True)]
 
@@ -206,8 +204,8 @@ class BlockFunctions:
     trailing: int
     batch: int
     # The angles of ReLU and its relatives are followed in networks without norms.
-    lines = None
-    layers_differ = True
+    lines: ClassVar[None] = None
+    layers_differ: ClassVar[Literal[True]] = True
 
     @cached_property
     def factors(self) -> tuple[LayerFunctions, ...]:
@@ -236,9 +234,9 @@ class BlockFunctions:
         return _expressions(self.network)
 
     def _layers(self, values: Mapping[str, Any]) -> BlockLayers:
-        signals = tuple(Entry(*each, values) for each in self._expressions["signals"])
-        stream = self._expressions["stream"]
-        carried = None if stream[0] == XY else Entry(*stream, values)
+        signals = tuple(Entry(F, own, values) for F, own in self._expressions["signals"])
+        of_pair, of_own = self._expressions["stream"]
+        carried = None if of_pair == XY else Entry(of_pair, of_own, values)
         return BlockLayers(self.factors, signals, carried)
 
     @cached_property
@@ -249,7 +247,8 @@ class BlockFunctions:
     @cached_property
     def readout(self) -> BlockLayers:
         """What the linear readout reads."""
-        read = Entry(*self._expressions["read"], self._parameters)
+        of_pair, of_own = self._expressions["read"]
+        read = Entry(of_pair, of_own, self._parameters)
         return BlockLayers((layer_functions(as_activation("linear")),), (read,), None)
 
     @property
@@ -284,7 +283,7 @@ def _expressions(network: GramNetwork) -> dict[str, Any]:
 
     def both(entry: Callable[[GramEntry], Any]) -> tuple[sp.Expr, sp.Expr]:
         at = GramEntry(XY, XX, YY), GramEntry(XX, XX, XX)
-        return tuple(sp.sympify(entry(each)) for each in at)  # type: ignore[return-value]
+        return tuple(sp.sympify(entry(each)) for each in at)
 
     def signal(k: int) -> tuple[sp.Expr, sp.Expr]:
         return both(lambda at: network.signals(network.read(at, parameters), parameters)[k])
@@ -296,6 +295,18 @@ def _expressions(network: GramNetwork) -> dict[str, Any]:
     }
 
 
+@overload
+def network_functions(
+    network: LayeredNetwork, trailing: int = 0, batch: int = 0
+) -> LayerFunctions: ...
+@overload
+def network_functions(
+    network: GramNetwork, trailing: int = 0, batch: int = 0
+) -> BlockFunctions: ...
+@overload
+def network_functions(
+    network: DeepNetwork, trailing: int = 0, batch: int = 0
+) -> LayerFunctions | BlockFunctions: ...
 def network_functions(
     network: DeepNetwork, trailing: int = 0, batch: int = 0
 ) -> LayerFunctions | BlockFunctions:

@@ -43,7 +43,7 @@ def skip_gains(
     if stream is None:
         return skips
     hidden = [each[:-2] for each in K]
-    slope = stream.own(*hidden, order=1)[1] if len(K) == 1 else stream.pair(*hidden, order=1)[3]
+    slope = stream.own(hidden[0], 1)[1] if len(K) == 1 else stream.pair(*hidden, order=1)[3]
     gains = np.zeros((len(skips), *np.broadcast_shapes(skips.shape[1:], slope.shape[1:])))
     gains[1:-1] = skips[1:-1] * slope
     return gains

@@ -12,7 +12,7 @@ from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.integrands.exact_differences import narrow_alone
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.homogeneous import (
     are_parallel,
@@ -228,7 +228,7 @@ def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarra
     return (K0[..., pairs[0]] == covariance) & (K0[..., pairs[1]] == covariance)
 
 
-def limit_variances(network: DeepNetwork, K: np.ndarray) -> np.ndarray:
+def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """Variances K^(l), zeros replaced by a small variance where φ jumps at zero.
 
     Parameters
@@ -249,7 +249,7 @@ def limit_variances(network: DeepNetwork, K: np.ndarray) -> np.ndarray:
 
 
 def limit_kernels(
-    network: DeepNetwork, K: np.ndarray, C: np.ndarray
+    network: LayeredNetwork, K: np.ndarray, C: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """`limit_variances` for K^(l) and C^(l) of several inputs, both (L + 1, P, P).
 
@@ -265,7 +265,7 @@ def limit_kernels(
     return K, np.concatenate([np.where(both[:1], K[:1], C[:1]), C[1:]])
 
 
-def limit_input_kernel(network: DeepNetwork, K0: np.ndarray) -> np.ndarray:
+def limit_input_kernel(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
     """`limit_variances` for the kernel of the inputs, a number or (P, P)."""
     if K0.ndim:
         return limit_kernels(network, K0[None], K0[None])[0][0]

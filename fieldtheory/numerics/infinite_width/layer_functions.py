@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import sympy as sp
@@ -72,7 +72,7 @@ class LayerFunctions:
     backend: str = "numpy"
     # Layers are alike, and carry on what they read.
     stream: ClassVar[None] = None
-    layers_differ: ClassVar[bool] = False
+    layers_differ: ClassVar[Literal[False]] = False
 
     def layer(self, l: int) -> LayerFunctions:
         """Those of layer l, as of `BlockFunctions`."""

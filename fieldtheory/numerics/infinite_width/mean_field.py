@@ -99,13 +99,6 @@ class MeanField:
         return first, second, self.covariances[1]
 
     @cached_property
-    def limits_at_zero(self) -> tuple[np.ndarray, np.ndarray]:
-        """C*^(l) and K^(l), variances of zero as limits of small ones where φ jumps at zero."""
-        C, K = self.variances
-        K = kernels.limit_variances(self.network, K)
-        return np.concatenate([K[:1], C[1:]]), K
-
-    @cached_property
     def moving_gains(self) -> np.ndarray:
         """`own_gains`, zero by variances that vanish, as they do at any width."""
         moving = self.own_gains.copy()
@@ -125,7 +118,8 @@ class MeanField:
     @property
     def kernels(self) -> np.ndarray:
         """s(K^(l)) and K^(L+1), shape (..., L + 2) or (..., L + 2, P, P)."""
-        own, pair = self.variances[1], self.has_matrix and self.covariances[1]
+        own = self.variances[1]
+        pair: Any = self.has_matrix and self.covariances[1]
         if (stream := self.carried()) is not None:
             own = np.concatenate([stream.own(own[:-1])[0], own[-1:]])
             if self.has_matrix:

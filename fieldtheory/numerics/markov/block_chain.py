@@ -187,7 +187,8 @@ class BlockChain:
         parts = zip(hidden.factors, signals, strict=True)
         each = [self._average(phi, Q.value, second).of(Q, self.pairs) for phi, Q in parts]
         (read,) = self.functions.readout.signals
-        both = zip(reduce(Jet.times, each), self._entries(read, X[-1:]), strict=True)
+        units = reduce(Jet.times, each)
+        both = zip(units, self._entries(read, X[-1:]), strict=True)
         value, *derivatives = (np.concatenate(of, axis=-2) for of in both)
         weights = layers.weights[1:]
         return Jet(weights * value + layers.biases[1:], *(weights * d for d in derivatives))
@@ -255,9 +256,9 @@ class BlockChain:
 
         Behind the values what is left out of them.
         """
-        network, connected = self.field.network, self._hidden_units
+        network, connected = self.functions.network, self._hidden_units
         weight = self.field.layers.weights[1:-1].reshape(-1, 1, 1)
-        scale = network.width / network.hidden_width * weight**2  # type: ignore[attr-defined]
+        scale = network.width / network.hidden_width * weight**2
         B = np.zeros((2, network.depth + 2, *connected.values.shape[1:]))
         B[:, 1:-1] = scale * connected.values, scale * np.abs(connected.left_out)
         return B

@@ -39,7 +39,9 @@ class Chain(Protocol):
     Jacobians are sparse or dense matrices (p, p), all quantities those of `fluctuations`.
     """
 
-    field: MeanField
+    @property
+    def field(self) -> MeanField:
+        """The network at infinite width."""
 
     @property
     def jumps(self) -> bool:

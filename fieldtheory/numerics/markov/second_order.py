@@ -23,9 +23,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import factorial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+import sympy as sp
 
 from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.compiled import function_of
@@ -41,14 +42,17 @@ from fieldtheory.numerics.validity import warn_if_orders_are_close
 _ORDER, _ALLOWED = 4, 1e-8
 
 
-class Cumulants(NamedTuple):
-    """m_1, m_2, V_1, V_2 and κ, each (layers,)."""
+_T = TypeVar("_T", float, np.ndarray)
 
-    m1: np.ndarray
-    m2: np.ndarray
-    V1: np.ndarray
-    V2: np.ndarray
-    third: np.ndarray
+
+class Cumulants(NamedTuple, Generic[_T]):
+    """m_1, m_2, V_1, V_2 and κ, of one layer or each (layers,)."""
+
+    m1: _T
+    m2: _T
+    V1: _T
+    V2: _T
+    third: _T
 
 
 def _times(*series: np.ndarray) -> np.ndarray:
@@ -131,11 +135,11 @@ class SecondOrder:
         return self.chain.field.network.width
 
     @property
-    def _residual(self) -> Cumulants:
+    def _residual(self) -> Cumulants[np.ndarray]:
         return self.cumulants[0]
 
     @cached_property
-    def cumulants(self) -> tuple[Cumulants, Cumulants]:
+    def cumulants(self) -> tuple[Cumulants[np.ndarray], Cumulants[np.ndarray]]:
         """Those of C^(l), l = 0, ..., L + 1, and of R^(l), l = 0, ..., L."""
         network, lost = self.chain.field.network, float(self._centred)
         K0 = self.chain.states[0][0, 0]
@@ -155,11 +159,11 @@ class SecondOrder:
             w = 2 * B - lost * (2 * _times(C, C) + 2 * B)
             t = 24 * _times(carried, C, C) + 8 * _times(C, C, C) + 12 * _times(B, carried + C) + T
             x = _moved(x, carried + C, lost * C, v, w, t)
-        return tuple(Cumulants(*np.array(each).T) for each in (residual, stream))  # type: ignore
+        return Cumulants(*np.array(residual).T), Cumulants(*np.array(stream).T)
 
     @property
     def _centred(self) -> bool:
-        return bool(getattr(self.chain.field.network, "centred", False))
+        return self.chain.functions.network.centred
 
     def _taylor(self, entry: Entry, l: int) -> np.ndarray:
         """Of an entry as a function of X^(l), by X itself."""
@@ -181,17 +185,17 @@ class SecondOrder:
 
     def _branch(self, l: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """C̄, B and T of layer l + 1 as functions of X^(l)."""
-        functions, network = self.chain.functions, self.chain.field.network
+        functions, network = self.chain.functions, self.chain.functions.network
         signals = [self._taylor(signal, l) for signal in functions.layer(l + 1).signals]
         moments = []
         for power in (1, 2, 3):
             parts = [
                 _of(_moment(factor.expression, 2 * power, Q[0]), Q)
-                for factor, Q in zip(network.factors, signals, strict=True)  # type: ignore
+                for factor, Q in zip(network.factors, signals, strict=True)
             ]
             moments.append(_times(*parts) if len(parts) > 1 else parts[0])
         one, two, three = moments
-        units = network.width / network.hidden_width  # type: ignore[attr-defined]
+        units = network.width / network.hidden_width
         layers = self.chain.field.layers
         a, c = float(layers.weights[l + 1, 0]), float(layers.biases[l + 1, 0])
         mean = a * one
@@ -201,9 +205,9 @@ class SecondOrder:
         return mean, units * a**2 * variance, units**2 * a**3 * third
 
 
-def _moment(phi: object, power: int, K: float) -> np.ndarray:
+def _moment(phi: sp.Expr, power: int, K: float) -> np.ndarray:
     """⟨φ^power⟩ as a Taylor series in the variance: ⟨f^(2n)⟩/(2ⁿ n!) from Hermite coefficients."""
-    coefficients = coefficients_of(function_of(phi**power, h), 2 * _ORDER)  # type: ignore
+    coefficients = coefficients_of(function_of(phi**power, h), 2 * _ORDER)
     (values,), (errors,) = coefficients(np.array([K]))
     if not (errors[: 2 * _ORDER + 1] <= _ALLOWED * np.abs(values[-1]) ** 0.5).all():
         raise QuadratureError(
@@ -216,8 +220,13 @@ def _moment(phi: object, power: int, K: float) -> np.ndarray:
 
 
 def _moved(
-    x: Cumulants, F: np.ndarray, lost: np.ndarray, v: np.ndarray, w: np.ndarray, t: np.ndarray
-) -> Cumulants:
+    x: Cumulants[float],
+    F: np.ndarray,
+    lost: np.ndarray,
+    v: np.ndarray,
+    w: np.ndarray,
+    t: np.ndarray,
+) -> Cumulants[float]:
     """The cumulants of the next mean square, from the Taylor series of F, δ C̄, v, w and t."""
     f1, f2, f3, f4 = (factorial(n) * F[n] for n in range(1, _ORDER + 1))
     m1, m2, V1, V2, third = x

@@ -108,12 +108,9 @@ class PairTheory:
     width: int
 
     @classmethod
-    def of(cls, field: MeanField, C: np.ndarray, K: np.ndarray, progress: bool) -> PairTheory:
-        """That of a network and its inputs.
-
-        C and K are C*^(l) and K*^(l), (L + 2, P, P).
-        """
-        network: LayeredNetwork = field.network
+    def of(cls, network: LayeredNetwork, field: MeanField, progress: bool) -> PairTheory:
+        """That of a network and its inputs."""
+        C, K = field.residual_kernels, field.kernels
         own, joint = field.variances[1], field.covariances[1]
         of_pairs = gains_of_fluctuations(network, own, joint, field.pairs, field.pair_gains)
         gains = PairGains(field.moving_gains, *of_pairs)

@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
+from fieldtheory.numerics.covariance_roots import psd_root
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals, packed_size
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
@@ -41,9 +42,7 @@ _ORDERS = 8
 def paths(
     C: np.ndarray, skips: np.ndarray, points: int, seed: int | np.random.SeedSequence
 ) -> Iterator[np.ndarray]:
-    """Signals h of all layers and inputs in parts of the points, shape (L + 1, P, n).
-
-    ``C`` is the kernel of the input, and what each layer adds to it; ``skips`` are γ_1, ..., γ_L.
+    """Signals h (L + 1, P, n) in parts of the points, from C (L + 1, P, P) and γ_1, ..., γ_L.
 
     Examples
     --------
@@ -55,7 +54,8 @@ def paths(
     from scipy.stats import qmc
 
     size, inputs = C.shape[:2]
-    roots = [_root(each) for each in C]
+    # The widest direction first, of which points of low discrepancy serve the first ones best.
+    roots = psd_root(C)[..., ::-1]
     generator = np.random.default_rng(seed)
     together = 1 << max(0, int(np.log2(max(1, _TOGETHER // (size * inputs)))))
     sobol = None
@@ -75,23 +75,12 @@ def paths(
         yield h
 
 
-def _root(C: np.ndarray) -> np.ndarray:
-    """R with R Rᵀ = C, singular directions without rounding, the widest first."""
-    deviations = np.sqrt(np.diagonal(C))
-    units = np.where(deviations > 0, deviations, 1.0)
-    values, vectors = np.linalg.eigh(C / np.outer(units, units))
-    rounding = len(C) * np.finfo(float).eps * np.abs(values).max()
-    roots = np.sqrt(np.where(values > rounding, values, 0.0))
-    return np.asarray((deviations[:, None] * vectors * roots)[:, ::-1])
-
-
 def sampled_sources(
     layers: LayerCoefficients, gains: PairGains, signals: Signals, seed: int = 0
 ) -> np.ndarray:
-    """S22/N of all layers and pairs and its deviations, shape (1 + replicates, ...).
+    """S22/N of all layers and pairs, and deviations whose squares add up to that of its error.
 
-    The mean, and the deviations of the replicates from it, of which the root of the sum of squares
-    is the standard error of the mean.
+    The shape is (1 + replicates, L + 2, p, L + 2, p).
     """
     size, p = len(signals.K), len(signals.pairs[0])
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2

@@ -68,7 +68,7 @@ class TangentKernels(WithTangents):
     table = FIELDS
     settings: ClassVar = {"parametrization": str, "rtol": float}
 
-    network: DeepNetwork  # type: ignore[assignment]
+    network: DeepNetwork
     input_kernel: np.ndarray
     rates: np.ndarray
     parametrization: str = "ntk"

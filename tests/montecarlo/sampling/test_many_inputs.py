@@ -23,15 +23,20 @@ def z_scores(sampled, exact):
     return ((sampled.values - exact.values)[noisy] / sampled.error[noisy]).ravel()
 
 
+BLOCKS = ft.BlockNetwork(depth=3, epsilon=0.1, width=20)
+
+
 @pytest.mark.parametrize("layer", [0, 1, 3, -1])
-def test_without_sampling_it_is_G11_contracted(solution, layer):
+@pytest.mark.parametrize("net", [network(3, "tanh", 0.7, width=20), BLOCKS])
+def test_without_sampling_it_is_G11_contracted(net, layer):
+    solution = ft.solve(net, K0_TRIPLE)
     place = np.zeros((3, 3), dtype=int)
     i, j = np.triu_indices(3)
     place[i, j] = place[j, i] = np.arange(6)
     found = ft.covariance_with(solution, U, layer)
     expected = np.einsum("lpqij,ij->lpq", solution.G11[:, layer][:, place][..., place], U)
     np.testing.assert_allclose(found.values, expected, rtol=1e-12, atol=1e-18)
-    np.testing.assert_array_equal(found.error, 0)
+    assert (found.error <= 1e-9 * np.abs(found.values).max()).all()
     assert found.layer == layer % 5
 
 

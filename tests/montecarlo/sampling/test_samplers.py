@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.sampling.forward import psd_root
-from fieldtheory.montecarlo.sampling.samplers import Inputs, draw_kernels, draw_weights
+from fieldtheory.montecarlo.sampling.plan import checked_run
+from fieldtheory.montecarlo.sampling.samplers import draw
 from fieldtheory.montecarlo.simulation import simulate
+from fieldtheory.numerics.covariance_roots import psd_root
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo.statistics_of_draws import (
     linear_second_moments,
@@ -157,27 +158,31 @@ def test_more_inputs_than_neurons():
         assert np.abs(z_between(by_kernel, by_weights, name)).max() < LARGEST_Z
 
 
-@pytest.mark.parametrize("sampler", [draw_kernels, draw_weights])
-def test_identical_and_opposite_inputs_stay_so(sampler):
+def drawn(net, K0, samples, method="kernel"):
+    run = checked_run(net, K0, None, 20, 0, method, False, False)
+    return draw(run, np.random.default_rng(0), samples)
+
+
+@pytest.mark.parametrize("method", ["kernel", "weights"])
+def test_identical_and_opposite_inputs_stay_so(method):
     K0 = 0.4 * np.outer([1, 1, -1], [1, 1, -1])
     net = small("erf", 0.7, bias_variance=0.0)
-    draws = sampler(net, Inputs(K0), np.random.default_rng(0), 50)
+    draws = drawn(net, K0, 50, method)
     for kernels in (draws.residual[:, :-1], draws.second):
         expected = kernels[:, :, :1, :1] * np.outer([1, 1, -1], [1, 1, -1])
         np.testing.assert_allclose(kernels, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("sampler", [draw_kernels, draw_weights])
-def test_an_input_without_signal_has_no_kernel(sampler):
+@pytest.mark.parametrize("method", ["kernel", "weights"])
+def test_an_input_without_signal_has_no_kernel(method):
     net = small("erf", 0.7, bias_variance=0.0, readout_bias_variance=0.0)
-    draws = sampler(net, Inputs(np.zeros((2, 2))), np.random.default_rng(0), 5)
+    draws = drawn(net, np.zeros((2, 2)), 5, method)
     assert not draws.residual.any() and not draws.second.any()
 
 
 def test_second_moments_of_the_neurons():
     net = network(1, "erf", 0.7, width=5)
-    generator = np.random.default_rng(0)
-    draws = draw_kernels(net, Inputs(K0_PAIR), generator, 3)
+    draws = drawn(net, K0_PAIR, 3)
     h = psd_root(K0_PAIR) @ np.random.default_rng(0).standard_normal((3, 2, 5))
     products = h[:, :, None, :] * h[:, None, :, :]
     np.testing.assert_allclose(draws.second[:, 0], products.mean(axis=-1), rtol=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.grams.gram_simulation import next_gram
+from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from tests.oracles.gram_products import gram_moments
 from tests.rounding import assert_same
 
@@ -146,9 +146,10 @@ def test_a_norm_of_one_input_leaves_nothing_to_chance():
 
 
 def test_as_many_inputs_as_units():
-    S, C = np.eye(3)[None] * np.ones((4000, 1, 1)), np.diag([1.0, 2.0, 0.0])
+    C = np.diag([1.0, 2.0, 0.0])
     for independent in (3, 4, 5, 9):
-        X = next_gram(S, C, 0.5, 9, independent, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        X = next_gram(0.5 * np.eye(3), C**0.5, 9, independent, rng, 4000)
         expected = 0.25 * np.eye(3) + C * independent / 9
         error = X.std(axis=0) / np.sqrt(len(X))
         assert np.all(np.abs(X.mean(axis=0) - expected) <= MOST * error + 1e-12), independent
