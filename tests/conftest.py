@@ -3,7 +3,7 @@
 import fcntl
 import os
 import pickle
-from pathlib import Path
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -13,10 +13,6 @@ from fieldtheory.numerics import chunks
 from tests import rendering
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-
-SLOW_CASES = frozenset(
-    Path(__file__).with_name("slow_cases.txt").read_text(encoding="utf-8").splitlines()
-)
 
 # Lines of progress come after seconds, in which slow machines do less: tests of them set others.
 chunks.SILENCE = float("inf")
@@ -86,8 +82,11 @@ def small_blocks(monkeypatch):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases of slow_cases.txt: more than a tenth of a second each, beside quicker ones."""
+    """Of a function with a mark `slow_but` all cases are slow but for those at these places."""
+    cases = Counter()
     for item in items:
-        if item.nodeid in SLOW_CASES:
-            item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.slow_case)
+        if mark := item.get_closest_marker("slow_but"):
+            function = item.nodeid.partition("[")[0]
+            if cases[function] not in mark.args:
+                item.add_marker(pytest.mark.slow)
+            cases[function] += 1

@@ -4,13 +4,13 @@
 
 Mutants are those of cosmic-ray outside annotations, without the operations on bits: with floats
 they raise a TypeError, which every test would notice. Which tests cover which line, and how long
-each test takes, is measured first, by pytest-cov with a context for every test, slow cases but no
-other slow tests among them; of a line that is only run at import the tests of its module count. The
-tests of a mutant are taken from the quickest on, up to `BUDGET` seconds. A mutant is killed if one
-fails, or if they take much longer than before. Tests that killed one are run once more without a
-change: what fails there kills nothing. Results are added to build/mutants/results.jsonl one by one,
-so that an interrupted run goes on; the last lines printed are the score of every room, with a 95 %
-interval, and the survivors.
+each test takes, is measured first, by pytest-cov with a context for every test, of slow tests those
+whose function has a mark `slow_but`; of a line that is only run at import the tests of its module
+count. The tests of a mutant are taken from the quickest on, up to `BUDGET` seconds. A mutant is
+killed if one fails, or if they take much longer than before. Tests that killed one are run once
+more without a change: what fails there kills nothing. Results are added to
+build/mutants/results.jsonl one by one, so that an interrupted run goes on; the last lines printed
+are the score of every room, with a 95 % interval, and the survivors.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def measure(tests):
     """Run tests once with a context each: lines -> tests in .coverage, durations in an XML file."""
     BUILD.mkdir(parents=True, exist_ok=True)
     rooms = [f"--cov=fieldtheory/{room}" for room in ROOMS]
-    command = [*PYTEST, "-m", "not slow or slow_case", "-n", "2", *rooms, "--cov-context=test"]
+    command = [*PYTEST, "-m", "not slow or slow_but", "-n", "2", *rooms, "--cov-context=test"]
     command += ["--cov-report=", f"--junitxml={BUILD / 'durations.xml'}", "-o", "junit_logging=no"]
     environment = os.environ | {"COVERAGE_FILE": str(BUILD / ".coverage"), "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, *tests], cwd=ROOT, env=environment, check=False)

@@ -12,6 +12,7 @@ SCRIPT = runpy.run_path(str(ROOT / "benchmarks" / "accuracy.py"))
 POINTS = list(SCRIPT["points"]())
 
 
+@pytest.mark.slow_but(0, 3, 8, 14, 18, 22, 25, 30)
 @pytest.mark.parametrize("point", POINTS[::33], ids=lambda point: "-".join(point[:3]))
 def test_float64_lies_in_the_widened_interval(point):
     assert point.error() <= 1

@@ -21,6 +21,7 @@ of_every_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: pa
 QUICK = ("resnet_action", "finite_width", "interacting_neurons")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", some(SCRIPTS, [p for p in SCRIPTS if p.stem in QUICK]), ids=lambda path: path.stem
 )
@@ -44,6 +45,7 @@ def formulas(text):
     yield from re.findall(r"\$(.+?)\$", re.sub(DISPLAYS, "", text, flags=re.DOTALL), re.DOTALL)
 
 
+@pytest.mark.slow_but(7)
 @of_every_script
 def test_every_formula_renders(script, katex_failures):
     found = list(formulas(script.with_suffix(".tex").read_text(encoding="utf-8")))
@@ -72,6 +74,7 @@ def complaints(log):
     return [line for line in log.splitlines() if any(mark in line for mark in marks)]
 
 
+@pytest.mark.slow_but(3)
 @of_every_script
 def test_it_compiles_and_fits_the_page(script, tmp_path):
     tex = script.with_suffix(".tex")

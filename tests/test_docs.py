@@ -37,6 +37,7 @@ def recomputed(name, depths):
     return [head, rule, *(by_depth[depth] for depth in depths)], SCRIPT["TABLES"][name](depths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPT["TABLES"])
 def test_tables_of_optima_are_up_to_date(name):
     printed, new = recomputed(name, [depth for depth in SCRIPT["DEPTHS"] if depth <= 10])
@@ -107,6 +108,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.slow_but(1, 25)
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_run_and_print_what_they_show(path, tmp_path):

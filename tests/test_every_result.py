@@ -144,6 +144,7 @@ def test_version():
     assert ft.__version__.count(".") >= 1
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("name", DIFFUSIONS)
 def test_diffusions_show_themselves(name):
     found = DIFFUSIONS[name]()

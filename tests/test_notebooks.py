@@ -44,6 +44,7 @@ def agree(shown, new):
 QUICK = [path for path in NOTEBOOKS if path.name[:2] in ("01", "08", "09", "10", "11", "12")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", some(NOTEBOOKS, QUICK), ids=lambda path: path.stem)
 def test_outputs_are_those_of_an_execution(script, path):
     if "import torch" in path.read_text(encoding="utf-8"):

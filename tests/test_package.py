@@ -15,7 +15,6 @@ import pytest
 
 import fieldtheory as ft
 
-SLOW_CASES = Path(__file__).with_name("slow_cases.txt")
 PACKAGE = Path(ft.__file__).parent
 # Imports go down this list, never up.
 ROOMS = (
@@ -267,11 +266,3 @@ def test_imports_are_seen_wherever_they_stand(tmp_path):
         "fieldtheory.networks.family <- fieldtheory.scaling",
         "fieldtheory.networks.family <- fieldtheory.scaling.optimum",
     ]
-
-
-def test_slow_cases_are_of_functions_that_exist():
-    cases = SLOW_CASES.read_text(encoding="utf-8").splitlines()
-    assert len(set(cases)) == len(cases)
-    for file, _, name in {case.split("[")[0].partition("::") for case in cases}:
-        text = (SLOW_CASES.parents[1] / file).read_text(encoding="utf-8")
-        assert f"def {name.split('::')[-1]}(" in text, f"{file} has no {name}"

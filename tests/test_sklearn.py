@@ -33,6 +33,7 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("normalize_y", [False, True])
 @pytest.mark.parametrize("targets", [(), (2,)])
 def test_regressor_is_that_of_scikit_learn(normalize_y, targets):

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from torch import nn  # noqa: E402
 
 from tests.audits.models import GPT, Conv1D, Llama, chain  # noqa: E402
+from tests.tables import slow  # noqa: E402
 
 
 class Holder(nn.Module):
@@ -90,6 +91,7 @@ SPREADS = [(nn.init.normal_, 60), (nn.init.normal_, 5000), (_cut(2), 5000)]
 SPREADS += [(lambda w: nn.init.uniform_(w, -0.1, 0.1), n) for n in (200, 5000)]
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(("draw", "n"), SPREADS)
 def test_the_error_is_the_spread_of_repeated_draws(draw, n):
     torch.manual_seed(4)
@@ -293,7 +295,7 @@ def test_of_two_that_chance_does_not_give_the_one_farther_off_is_first():
     assert [row.factor for row in audit.deviations] == pytest.approx([0.01, 3.0, 2.0])
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("kind", [slow(torch.float16), slow(torch.bfloat16), torch.float64])
 def test_rounding_does_not_alarm(kind):
     torch.manual_seed(7)
     assert ft.audit(GPT().to(kind), intent="gpt2").ok

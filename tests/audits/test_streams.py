@@ -276,6 +276,7 @@ def test_layers_of_experts_are_the_blocks():
     assert (place.role, place.layer, place.depth) == (role, 2, 3)
 
 
+@pytest.mark.slow_but(0, 2)
 @pytest.mark.parametrize(("build", "text"), [BRANCHES[i] for i in (1, 2, 6)])
 def test_the_spread_is_that_of_models(build, text):
     z = []

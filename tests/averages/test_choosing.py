@@ -9,6 +9,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.choosing import NESTED, PAIRS, PANELS, choose, mean_about
 from fieldtheory.averages.nodes.base import entry_indices
 from tests.oracles import quadrature as oracle
+from tests.tables import slow
 
 x, y, z, w = sp.symbols("x y z w", real=True)
 PAIR = sp.Matrix([[2, 1], [1, 2]])
@@ -74,7 +75,7 @@ def test_cumulants_of_joint_functions():
     assert choose(third).name == PAIRS
 
 
-@pytest.mark.parametrize("covariance", [K, 0.9 + 0.1 * np.eye(3), np.ones((3, 3))])
+@pytest.mark.parametrize("covariance", [slow(K), slow(0.9 + 0.1 * np.eye(3)), np.ones((3, 3))])
 def test_three_variables(covariance):
     """Smooth functions against a dense sum; near and at equal variables."""
     F, G = sp.tanh(x) * sp.tanh(y), sp.tanh(z) ** 2
@@ -101,6 +102,7 @@ def moments_of_signs(c):
     return 1 / 8 + sum(np.arcsin(c[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))) / (4 * np.pi)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("noise", [1.0, 0.1, 1e-3])
 def test_jumps_of_three_variables(noise):
     """The probability of an orthant; averages of four kinks add up to those of three."""
@@ -110,6 +112,7 @@ def test_jumps_of_three_variables(noise):
     assert choose(step).function(*entries(c)) == pytest.approx(moments_of_signs(c), abs=1e-10)
 
 
+@pytest.mark.slow
 def test_kinks_of_four_variables():
     """relu(w) − relu(−w) = w, whose average over the others is Gaussian."""
     covariance = np.array(

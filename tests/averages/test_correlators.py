@@ -25,6 +25,7 @@ def relative_error(value, exact):
     return float(abs(value - exact) / abs(exact))
 
 
+@pytest.mark.slow_but(19, 20)
 @pytest.mark.parametrize(("text", "ratio"), crossed(correlators.EXACT, [1.0, 1.7]))
 def test_elementary_functions(text, ratio):
     exact = correlators.EXACT[text]

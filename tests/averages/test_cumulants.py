@@ -155,6 +155,7 @@ def test_derivative_is_that_of_the_averages(functions, symbol):
     )
 
 
+@pytest.mark.slow_but(1, 2, 3, 5, 6)
 @pytest.mark.parametrize("symbol", entries(K4))
 def test_derivative_of_four_functions(symbol):
     node = ConnectedCorrelator(phi(x), psi(y), phi(z), psi(w), VARIABLES, K4)
@@ -178,6 +179,7 @@ def test_derivative_by_a_parameter():
     assert sp.expand(node.diff(p).doit() - node.doit().diff(p)) == 0
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize("symbol", entries(K3))
 def test_derivative_with_kinks_against_differences(symbol):
     """|x|, ReLU and their δ-functions, each number by the moments of orthants."""

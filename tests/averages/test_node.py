@@ -228,6 +228,7 @@ def test_four_variables_moments():
     assert node.diff(V[0, 3]) == GaussianAverage(slopes, (x, y, z, w), V)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("F", "symbol"),
     [
@@ -312,6 +313,7 @@ def test_str():
 # Numbers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize("variance", ["1/100", "3/10", "12"])
 @pytest.mark.parametrize("F", [sp.tanh(x) ** 2, sp.Max(0, x) * sp.atan(x), sp.cos(x) / (1 + x**2)])
 def test_evalf_one_variable(F, variance):

@@ -155,6 +155,7 @@ def network(text, **options):
     return ft.ResidualNetwork(depth=1, activation=text, **options)
 
 
+@pytest.mark.slow_but(23)
 @pytest.mark.parametrize(("text", "phi", "slope", "points"), CASES)
 def test_one_input(text, phi, slope, points):
     """M, M' by derivatives of the density, and ⟨φ'²⟩ through the tangent kernel."""
@@ -174,6 +175,7 @@ def test_one_input(text, phi, slope, points):
             assert found == pytest.approx(tangent, rel=1e-11)
 
 
+@pytest.mark.slow_but(9, 10, 11)
 @pytest.mark.parametrize("kind", KINDS, ids=[kind[0][0] for kind in KINDS])
 def test_spellings_agree_with_two_inputs(kind):
     K0 = np.array([[0.6, 0.25], [0.25, 0.9]])
@@ -182,6 +184,7 @@ def test_spellings_agree_with_two_inputs(kind):
         assert other == pytest.approx(kernels[0], rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["max(0,h**2-h-1)", slow("clip(h**2-h,-0.1,1)"), "where(h>1,tanh(h),0)"]
 )

@@ -16,6 +16,7 @@ x, y = sp.symbols("x y", real=True)
 R = sp.Rational
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize(("variance", "digits"), crossed([R(1, 10**6), R(1), R(10**4)], [50, 15]))
 def test_erf_to_many_digits(variance, digits):
     value = precise.average(sp.erf(x) ** 2, (x,), [[variance]], digits)
@@ -24,7 +25,7 @@ def test_erf_to_many_digits(variance, digits):
         assert mpmath.almosteq(value, exact.erf_average(K, K, K), mpf(10) ** (1 - digits))
 
 
-@pytest.mark.parametrize("degree", [0, 2, 6, 12])
+@pytest.mark.parametrize("degree", [slow(0), 2, 6, slow(12)])
 def test_monomials(degree):
     value = precise.average(x**degree, (x,), [[R(3, 7)]], 40)
     with mpmath.workdps(40):
@@ -32,6 +33,7 @@ def test_monomials(degree):
         assert mpmath.almosteq(value, expected, mpf("1e-38"))
 
 
+@pytest.mark.slow_but(1, 2, 3)
 @pytest.mark.parametrize(
     ("F", "expected"),
     [
@@ -56,8 +58,8 @@ def test_kinks_away_from_zero(F, expected, variance):
 @pytest.mark.parametrize(
     ("K", "digits"),
     [
-        (("1", "2", "0.3"), 16),
-        (("1", "2", "1e-9"), 20),
+        slow(("1", "2", "0.3"), 16),
+        slow(("1", "2", "1e-9"), 20),
         slow(("1", "2", "1.3"), 20),
         (("0.01", "30", "-0.2"), 16),
         # Strong coupling takes nested panels, about a minute at 16 digits.
@@ -75,7 +77,7 @@ def test_two_variables_against_closed_forms(K, digits):
         assert mpmath.almosteq(relu, exact.relu_average(1, a, b, c), tolerance)
 
 
-@pytest.mark.parametrize("c", ["0.5", slow("-1.3"), "1e-8"])
+@pytest.mark.parametrize("c", [slow("0.5"), slow("-1.3"), "1e-8"])
 def test_kinks_away_from_zero_of_two_variables(c):
     """⟨|x−1|'' |y+½|''⟩/4 is a density; here ⟨θ(x−1) θ(y+½)⟩ by an integral of it over c."""
     a, b, c = R(1), R(2), R(c)
@@ -95,6 +97,7 @@ def test_kinks_away_from_zero_of_two_variables(c):
         assert abs(found - apart - mpmath.quad(density, [0, C])) < mpf("1e-19")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [R(1, 10**12), R(-1, 2), R(13, 10), slow(R(7, 5))])
 def test_connected_to_all_digits_at_any_correlation(c):
     """⟨x² ; y²⟩ = 2c², ⟨erf x ; erf y⟩ is an angle, and ⟨cos x ; cos y⟩ is known."""
@@ -125,6 +128,7 @@ def test_connected_to_all_digits_of_coefficients_that_fall_off_differently():
         assert abs(value / (given - free) - 1) < mpf("1e-19")
 
 
+@pytest.mark.slow
 def test_cumulants_of_more_functions():
     assert precise.cumulant([x, y], (x, y), [[1, 0], [0, 1]], 15) == 0
     value = precise.cumulant([x**2, x**2, x**2], (x,), [[R(3, 2)]], 20)
@@ -136,7 +140,7 @@ def test_cumulants_of_more_functions():
     assert abs(found - (second - first**2)) < 1e-15
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [1, slow(-1)])
 def test_singular_covariances(sign):
     """y = ±2x: the average of one variable."""
     F = sp.tanh(x) * sp.atan(y) + sp.Max(0, x - 1) * sp.Max(0, y)
@@ -153,6 +157,7 @@ def test_variables_without_variance():
         assert mpmath.almosteq(precise.average(F, order, matrix, 25), single, mpf("1e-23"))
 
 
+@pytest.mark.slow
 def test_inseparable_integrand():
     """⟨cos(xy)⟩ = 1/√(1 + K_xx K_yy) for independent x and y."""
     value = precise.average(sp.cos(x * y), (x, y), [[R(1, 2), 0], [0, R(1, 3)]], 4)
@@ -160,6 +165,7 @@ def test_inseparable_integrand():
         assert mpmath.almosteq(value, 1 / mpmath.sqrt(1 + mpf(1) / 6), mpf("1e-4"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", slow("logistic"), "swish"])
 def test_activations_against_the_oracle(name):
     phi = ACTIVATIONS[name]

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fieldtheory.cli.app import app, main
+from tests.tables import slow
 
 COMMANDS = (
     "derive",
@@ -190,7 +191,7 @@ class TestProcess:
         assert done.stderr == "error: no such option --rho: did you mean --branch-scale (rho)?\n"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", [slow("ascii"), "latin-1", slow("cp1252")])
 def test_any_encoding_takes_the_output(encoding, monkeypatch):
     """A process whose streams have this encoding, but for its start."""
 

@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from tests.cli.test_app import MATRIX, PAIR, column, output, refusal, rows, typed
 from tests.rounding import assert_same, same
+from tests.tables import slow
 
 OPTIONS = {
     "activation": "tanh",
@@ -96,7 +97,7 @@ def test_critical():
     assert "behind the sum every ρ keeps the variance" in post
 
 
-@pytest.mark.parametrize("what", ["saddle_point", "action"])
+@pytest.mark.parametrize("what", [slow("saddle_point"), "action"])
 def test_derive(what):
     typed_options = ("--gated", "--normalization", "none", "-a", "tanh", "-L", 2, "--inputs", 2)
     text = output("derive", "--family", "block", *typed_options, "--what", what)

@@ -13,6 +13,7 @@ class TestDerive:
         shown = output("derive", "-L", 1, "--inputs", 2, "--what", "saddle_point")
         assert shown == ft.derive(1, inputs=2).latex("saddle_point") + "\n"
 
+    @pytest.mark.slow_but(0)
     @pytest.mark.parametrize("layers", ["generic", "explicit"])
     @pytest.mark.parametrize("abbreviate", [True, False])
     def test_layers_and_abbreviations(self, layers, abbreviate):
@@ -45,6 +46,7 @@ class TestDerive:
         assert shown == ft.derive(1, activation=ft.Activation(_cube())).latex("S21") + "\n"
         assert r"\phi" not in shown
 
+    @pytest.mark.slow_but(0, 1)
     @pytest.mark.parametrize(
         "options, scales",
         [

@@ -125,6 +125,7 @@ def test_every_command_has_examples():
     assert named == {command.callback.__name__ for command in app.app.registered_commands}
 
 
+@pytest.mark.slow_but(0, 6, 16, 22, 30, 41, 45, 60)
 @pytest.mark.parametrize("example", [slow(e) if e.startswith(SLOW) else e for e in EXAMPLES])
 def test_an_example_runs(example, folder, few):
     if example.startswith("audit"):

@@ -118,6 +118,7 @@ class TestInterrupted:
 
 
 class TestImages:
+    @pytest.mark.slow
     def test_of_the_folder(self, tmp_path, small):
         folder, images = write_batches(tmp_path)
         names = ("f25.fig5", "f25.fig6", "f25.fig9")

@@ -40,6 +40,7 @@ SMALL = ("measure", "--width", 20, "-n", 40, "--block")
 BLOCK = "my_blocks_of_test:single"
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     "block", [BLOCK, "my_blocks_of_test:deep.inner", "./my_blocks_of_test.py:single"]
 )

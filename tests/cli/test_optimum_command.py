@@ -10,6 +10,7 @@ from fieldtheory import data as images
 from fieldtheory.scaling import few_pairs
 from tests.cli.test_app import MATRIX, PAIR, call, output, rows
 from tests.rounding import assert_same
+from tests.tables import slow
 
 
 def test_pairs():
@@ -23,14 +24,14 @@ def test_pairs():
 @pytest.mark.parametrize(
     ("typed", "K0", "arguments"),
     [
-        ("--K0 0.1", 0.1, {}),
+        slow("--K0 0.1", 0.1, {}),
         ("-m saturation --dynamic-range 1.2", 0.05, {"method": "saturation", "dynamic_range": 1.2}),
-        (
+        slow(
             "-m large_depth --dynamic-range 1.2",
             0.05,
             {"method": "large_depth", "dynamic_range": 1.2},
         ),
-        ("-m saturation --slope 1.0", 0.05, {"method": "saturation", "slope": 1.0}),
+        slow("-m saturation --slope 1.0", 0.05, {"method": "saturation", "slope": 1.0}),
     ],
 )
 def test_one_input(typed, K0, arguments):
@@ -43,14 +44,14 @@ def test_table():
     assert "0.138385" in output("optimum", "-L", 50)
 
 
-@pytest.mark.parametrize(("order", "typed", "K0"), [(1, MATRIX, PAIR), (2, 0.05, [[0.05]])])
+@pytest.mark.parametrize(("order", "typed", "K0"), [slow(1, MATRIX, PAIR), (2, 0.05, [[0.05]])])
 def test_deep_limit(order, typed, K0):
     table = rows("optimum", "-L", 20, "-k", typed, "-m", "deep_limit", "--order", order)
     rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20), K0, "deep_limit", order=order)
     assert_same([r["rho"] for r in table], rho[np.triu_indices(len(K0))])
 
 
-@pytest.mark.parametrize("data", ["digits", "mnist"])
+@pytest.mark.parametrize("data", ["digits", slow("mnist")])
 def test_one_number_for_a_data_set(data):
     own, between = rows("optimum", "-L", 10, "--data", data, "--classes", "1,7", "--count", 6)
     load = images.load_digits if data == "digits" else images.load_mnist

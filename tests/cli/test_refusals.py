@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.test_app import call, refusal
 from tests.cli.test_measure_command import SOURCE
+from tests.tables import slow
 
 FILES = {
     "broken.npz": "not an archive",
@@ -178,7 +179,7 @@ def test_bad_input(line, words, folder):
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("--rho", "--branch-scale (ρ)"),
+        slow("--rho", "--branch-scale (ρ)"),
         ("--sigma-w", "--weight-variance (σ_w²)"),
         ("--layers", "--depth (L)"),
         ("--widht", "--width (N)"),

@@ -10,6 +10,7 @@ import pytest
 from fieldtheory.cli.run_command import MOST
 from fieldtheory.report import main_job
 from tests.cli.test_app import call, refusal
+from tests.tables import slow
 
 
 @pytest.fixture
@@ -71,9 +72,9 @@ def test_every_option_reaches_the_job(asked, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "options", "kept"),
     [
-        ("ab" * 60, "--classes a,b --count 100", 100),
-        ("a" * 50 + "b" * 40 + "c" * 35, "--classes a,b,c --count 99", 99),
-        ("a" * 119 + "b", "--count 100", 100),
+        slow("ab" * 60, "--classes a,b --count 100", 100),
+        slow("a" * 50 + "b" * 40 + "c" * 35, "--classes a,b,c --count 99", 99),
+        slow("a" * 119 + "b", "--count 100", 100),
         (None, "--count 100", 100),
     ],
 )
@@ -91,7 +92,7 @@ def test_of_a_large_file_the_page_names_the_samples_it_takes(
     np.testing.assert_array_equal(K0, again)
 
 
-@pytest.mark.parametrize(("header", "notes"), [("", 1), ("a,b,c\n", 0)])
+@pytest.mark.parametrize(("header", "notes"), [slow("", 1), ("a,b,c\n", 0)])
 def test_a_file_without_a_header_is_said_to_have_none(asked, tmp_path, header, notes):
     path = tmp_path / "mine.csv"
     path.write_text(header + "1,2,3\n3,1,4\n2,2,1\n")

@@ -10,6 +10,7 @@ from fieldtheory.montecarlo.sampling import block_moments
 from fieldtheory.sweeps import parameter_grid
 from tests.cli.test_app import call, output
 from tests.rounding import assert_same
+from tests.tables import slow
 
 NET = ft.ResidualNetwork(depth=2)
 STANDARD = "tangent -L 2 --parametrization standard --rate bias=0.5 -k 0.3 --save"
@@ -34,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow_but(5)
 @pytest.mark.parametrize("command", SAVED)
 def test_a_file_holds_the_result(command):
     output(*command.split())
@@ -48,7 +50,7 @@ def test_a_file_holds_the_result(command):
 @pytest.mark.parametrize(
     ("command", "module", "said", "rest"),
     [
-        (
+        slow(
             "simulate -L 1 --width 20 -n 5000 --save e.npz",
             *(block_moments, "simulate: 2 of 5 parts found\n", [2, 3, 4]),
         ),

@@ -80,7 +80,7 @@ def test_formats_have_a_row_for_every_check_and_every_claim(known):
     ]
 
 
-@pytest.mark.parametrize(("form", "rows"), [("csv", 5), ("json", 4)])
+@pytest.mark.parametrize(("form", "rows"), [slow("csv", 5), ("json", 4)])
 def test_rows_are_written_as_they_come(known, monkeypatch, form, rows):
     """A run that ends early leaves what it had: three checks and one claim."""
     _, judged, _ = known
@@ -132,7 +132,7 @@ def test_exit_code_says_that_a_check_fails(known, monkeypatch, form):
     assert ("FAILS" if form == "table" else "alse") in result.stdout
 
 
-@pytest.mark.parametrize("form", ["table", "csv"])
+@pytest.mark.parametrize("form", [slow("table"), "csv"])
 def test_exit_code_says_that_a_verdict_changes(known, monkeypatch, form):
     monkeypatch.setattr(verdicts, "changed", lambda judged: ["F25 (66): misprint"])
     result = call("verify", "--format", form)
@@ -148,6 +148,7 @@ def test_one_equation_without_numbers():
     assert row["quantifier"].startswith("for all K^(0), ")
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("equation", "lines"),
     [

@@ -6,8 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 from scipy.special import erf
 
@@ -17,6 +15,7 @@ from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.activations import ACTIVATIONS, as_activation
 from tests.oracles import exact, parallel
 from tests.oracles import quadrature as oracle
+from tests.tables import slow
 
 x, y, z, p = sp.symbols("x y z p", real=True)
 c = sp.Symbol("c", real=True)
@@ -44,6 +43,7 @@ def connected(name):
 # Backends -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but(0, 2, 3, 5, 6)
 @pytest.mark.parametrize("name", NAMES)
 def test_backends_agree_for_one_variable(name):
     entries = [second_moment(name), second_moment(name).diff(K)]
@@ -54,7 +54,7 @@ def test_backends_agree_for_one_variable(name):
         np.testing.assert_allclose(fast(variance), np.array(expected, dtype=float), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["tanh", "relu", "erf"])
+@pytest.mark.parametrize("name", [slow("tanh"), "relu", slow("erf")])
 def test_backends_agree_for_two_variables(name):
     entries = [pair(name), *(pair(name).diff(s) for s in (a, c)), connected(name)]
     fast, exact_ = lambdify([a, b, c], entries), lambdify([a, b, c], entries, "mpmath")
@@ -74,6 +74,7 @@ def test_mpmath_follows_the_precision_at_the_call():
         assert mpmath.almosteq(integrated, mpf(node.evalf(40)), mpf("1e-37"))
 
 
+@pytest.mark.slow_but(0, 3, 4, 5, 8)
 @pytest.mark.parametrize("name", NAMES)
 def test_connected_against_the_oracle(name):
     function = lambdify([a, b, c], connected(name))
@@ -114,6 +115,7 @@ def test_relu_connected_at_weak_coupling():
 # Special covariances --------------------------------------------------------------------------
 
 
+@pytest.mark.slow_but(0, 3, 5)
 @pytest.mark.parametrize("name", NAMES)
 def test_singular_covariances_are_finite(name):
     moments = lambdify([K], second_moment(name))
@@ -149,6 +151,7 @@ KINKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, at, pieces, ratios", KINKED, ids=[row[0] for row in KINKED])
 def test_derivatives_of_parallel_inputs_with_kinks(name, at, pieces, ratios):
     product = as_activation(name)(x) * as_activation(name)(y)
@@ -160,6 +163,7 @@ def test_derivatives_of_parallel_inputs_with_kinks(name, at, pieces, ratios):
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])
 @pytest.mark.parametrize("name", ["sign", "hardshrink"])
 def test_derivatives_diverge_where_signals_jump_together(name, backend):
@@ -169,6 +173,7 @@ def test_derivatives_diverge_where_signals_jump_together(name, backend):
     assert function(1.0, 1.0, 1.0) == -np.inf and function(1.0, 1.0, -1.0) == np.inf
 
 
+@pytest.mark.slow
 def test_divergent_terms_of_both_signs_are_refused():
     """Opposite inputs whose jumps at ±1 differ in sign, those at ±2 do not."""
     phi = as_activation("heaviside(h-1) - heaviside(h+1) + heaviside(h-2) + heaviside(h+2)")
@@ -177,7 +182,7 @@ def test_divergent_terms_of_both_signs_are_refused():
         lambdify([a, b, c], node.diff(a))(1.0, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [slow(1), -1])
 def test_closed_forms_of_parallel_inputs_with_kinks(sign):
     """−N(1; 0, K) of hard tanh, as an expression and as a number."""
     phi = as_activation("hard_tanh")
@@ -188,6 +193,7 @@ def test_closed_forms_of_parallel_inputs_with_kinks(sign):
     assert float(scaled.evalf(20)) == pytest.approx(-sign * np.exp(-0.5) / np.sqrt(2 * np.pi))
 
 
+@pytest.mark.slow_but(0, 3, 4, 5, 7, 8)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_covariance(name):
     """At c = 0 the pair factorises and the connected correlator vanishes."""
@@ -218,6 +224,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("name", OWN)
 def test_own_activation(name):
     expression, phi = OWN[name]
@@ -244,6 +251,7 @@ KINKED = {
 }
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("name", KINKED)
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])
 def test_kinks_contribute_to_the_derivative(name, backend):
@@ -375,55 +383,3 @@ def test_nothing_is_silently_wrong():
 
 
 # Inequalities ---------------------------------------------------------------------------------
-
-variances = st.floats(1e-2, 1e2)
-
-
-@pytest.fixture(scope="module")
-def functions():
-    return {
-        name: (
-            lambdify([K], second_moment(name)),
-            lambdify([a, b, c], pair(name)),
-            lambdify([a, b, c], connected(name)),
-        )
-        for name in NAMES
-    }
-
-
-@settings(max_examples=30)
-@given(a=variances, b=variances, r=st.floats(-1, 1), name=st.sampled_from(NAMES))
-def test_cauchy_schwarz_and_symmetry(functions, a, b, r, name):
-    moment, both, spread = functions[name]
-    covariance = r * np.sqrt(a * b)
-    size = np.sqrt(moment(a) * moment(b))
-    value = both(a, b, covariance)
-    assert abs(value) <= size * (1 + 1e-12)
-    assert both(b, a, covariance) == pytest.approx(value, rel=1e-11, abs=1e-12 * size)
-    assert spread(b, a, covariance) == pytest.approx(
-        spread(a, b, covariance), rel=1e-9, abs=1e-11 * size**2
-    )
-
-
-@settings(max_examples=30)
-@given(a=variances, r=st.floats(0, 1), name=st.sampled_from(NAMES))
-def test_full_correlation_is_the_largest(functions, a, r, name):
-    """⟨F;F⟩ is a variance, and bounds ⟨F;F⟩ at any positive correlation (Mehler series)."""
-    spread = functions[name][2]
-    variance = spread(a, a, a)
-    assert variance >= 0
-    assert -1e-12 * variance <= spread(a, a, r * a) <= variance * (1 + 1e-11)
-
-
-@settings(max_examples=15)
-@given(data=st.lists(st.floats(-3, 3), min_size=8, max_size=8), name=st.sampled_from(NAMES))
-def test_pair_averages_form_a_positive_matrix(functions, data, name):
-    both = functions[name][1]
-    factor = np.array(data).reshape(4, 2)
-    K0 = factor @ factor.T + 1e-3 * np.eye(4)
-    V = np.diag(K0)
-    rows, columns = np.triu_indices(4)
-    M = np.zeros((4, 4))
-    M[rows, columns] = both(V[rows], V[columns], K0[rows, columns])
-    M[columns, rows] = M[rows, columns]
-    assert np.linalg.eigvalsh(M).min() >= -1e-11 * M.max()

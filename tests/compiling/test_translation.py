@@ -9,7 +9,7 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.compiling.translation import resolve, translate
+from fieldtheory.compiling.translation import resolve
 from fieldtheory.theory import notation as sym
 from tests.examples import K0_PAIR, PHI, derivation, network, oracle
 from tests.oracles import hessian, quadrature, recursion
@@ -59,6 +59,7 @@ def expected_block(net, phi):
     return block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["erf", slow("tanh")])
 def test_two_inputs_against_the_oracle(activation):
     net = network(1, activation)
@@ -66,6 +67,7 @@ def test_two_inputs_against_the_oracle(activation):
     np.testing.assert_allclose(block, expected_block(net, PHI[activation]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_two_inputs_of_relu():
     """The first layer by two-dimensional panels; the whole block is a covariance."""
     net = network(1, "relu")
@@ -96,6 +98,7 @@ def test_two_inputs_of_relu():
     assert np.linalg.eigvalsh(inner).min() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_propagator_of_two_inputs(activation):
     """G11 = G12 S22 G21 in numbers; each input alone is the network with one input."""
@@ -128,7 +131,7 @@ def numbers(*expressions):
     return {symbol: 0.4 + 0.05 * k for k, symbol in enumerate(symbols)}
 
 
-@pytest.mark.parametrize("activation", [slow("erf"), "tanh", "relu"])
+@pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_third_derivative_of_the_action(activation):
     """∂³S/∂C̃∂C̃∂C of connected correlators, of averages, and by differences."""
     action = derivation(2, 1, activation).network_action
@@ -159,6 +162,7 @@ def test_third_cumulant_of_the_action():
 # Cumulants and their derivatives ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "symbol"), crossed(["erf", "tanh", "relu"], [a, d, f]))
 def test_derivative_of_a_third_cumulant(activation, symbol):
     phi = ft.networks.activations.ACTIVATIONS[activation]
@@ -201,8 +205,3 @@ def test_elementary_functions_have_closed_forms():
         lambda u, v, s: np.cos(u) * v * np.exp(s), K, 0.25, 10
     ) - quadrature.average_smooth(lambda u, v, s: np.cos(u) * v, K, 0.25, 10) * np.exp(0.4)
     assert value == pytest.approx(expected, rel=1e-10)
-
-
-def test_translate_replaces_every_average():
-    node, t = GaussianAverage(sp.tanh(x) ** 2, x, a), sp.Symbol("t")
-    assert translate([node + 1, [node**2]], {node: t}.get) == [t + 1, [t**2]]

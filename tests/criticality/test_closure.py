@@ -16,6 +16,7 @@ from fieldtheory.criticality import (
 from fieldtheory.numerics.infinite_width.gains import variance_gains
 from tests.oracles.four_point import four_point
 from tests.oracles.quadrature import average_smooth
+from tests.tables import slow
 
 
 def relu(h):
@@ -53,7 +54,7 @@ def test_relu_at_criticality():
     assert expected[2] / 9 == pytest.approx(5.477, abs=5e-4)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", slow("tanh")])
 def test_simulation_tells_the_two_apart(activation):
     gamma, width = 0.5**0.5, 100
     net = critical_network(activation, skip_scale=gamma, depth=8, width=width)
@@ -69,7 +70,9 @@ def test_simulation_tells_the_two_apart(activation):
         assert np.abs(z[1:]).max() < 4
 
 
-@pytest.mark.parametrize("scales", [(0.5, 1.0), ((1.0, 0.3, -0.8, 0.6), (0.5, 2.0, 1.0, 0.7))])
+@pytest.mark.parametrize(
+    "scales", [slow((0.5, 1.0)), ((1.0, 0.3, -0.8, 0.6), (0.5, 2.0, 1.0, 0.7))]
+)
 def test_propagators_of_the_closure_give_its_vertex(scales):
     """V = N Var K + 2 N Σ A² G12 β of section 8, with the G11 of the closure."""
     skip, branch = scales

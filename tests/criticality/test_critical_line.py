@@ -18,6 +18,7 @@ def test_sin_has_a_closed_form(bias):
     assert bias + weight * (1 - np.exp(-2 * K)) / 2 == pytest.approx(K, rel=1e-12)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("name", ["tanh", "softsign", "swish"])
 def test_distances_of_nearby_inputs_are_kept(name):
     weight, bias, K = edge_of_chaos(name, 0.05)
@@ -37,6 +38,7 @@ def test_without_biases_it_is_the_critical_point(name):
     assert found == (point.weight_variance, 0.0, point.kernel)
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize("factor", ["1/1000", "100", "1000"])
 @pytest.mark.parametrize("name", ["tanh", "gelu", "softsign"])
 def test_the_search_is_in_units_of_the_activation(name, factor):

@@ -7,6 +7,7 @@ import sympy as sp
 import fieldtheory as ft
 from fieldtheory.criticality import component_kernels, kernel_components, susceptibilities
 from tests.oracles.quadrature import average1
+from tests.tables import slow
 
 RELU = ft.Activation(sp.Max(0, sp.Symbol("h")) * sp.Rational(3, 2), "steep relu")
 
@@ -47,8 +48,8 @@ def test_of_many_variances():
 @pytest.mark.parametrize(
     ("activation", "parameters"),
     [
-        ("tanh", {"skip_scale": 0.7, "weight_variance": 0.8}),
-        ("gelu", {"skip_scale": (1.0, 0.0, -0.5, 0.9), "branch_scale": (0.3, 1.0, 2.0, 0.5)}),
+        slow("tanh", {"skip_scale": 0.7, "weight_variance": 0.8}),
+        slow("gelu", {"skip_scale": (1.0, 0.0, -0.5, 0.9), "branch_scale": (0.3, 1.0, 2.0, 0.5)}),
         ("leaky_relu", {"skip_scale": 0.0, "weight_variance": 2.0}),
     ],
 )

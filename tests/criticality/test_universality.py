@@ -61,6 +61,7 @@ def test_classes(activation, kind, weight, power, bend):
     assert kind in repr(found)
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize(("activation", "kernel", "weight", "bias"), HALF_STABLE)
 def test_half_stable_points_are_those_of_the_book(activation, kernel, weight, bias):
     found = critical_point(activation)
@@ -101,6 +102,7 @@ def test_read_in_and_readout_are_critical_without_skip_connection():
     assert (other.width, other.readout_weight_variance, other.branch_scale) == (7, 1.0, 1.0)
 
 
+@pytest.mark.slow_but(1, 2, 3, 5)
 @pytest.mark.parametrize(("activation", "why"), NONE)
 def test_activations_without_a_critical_point_say_why(activation, why):
     with pytest.raises(ValueError, match=rf"^activation must have a critical point[^\n]*{why}"):

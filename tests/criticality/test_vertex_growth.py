@@ -16,6 +16,7 @@ from fieldtheory.criticality import (
     vertex_slope,
 )
 from tests.oracles.four_point import four_point
+from tests.tables import slow
 
 H = sp.Symbol("h")
 
@@ -61,6 +62,7 @@ def test_as_printed(activation, slopes, gamma):
     assert found == pytest.approx(printed(gamma, *slopes), rel=1e-13, abs=1e-15)
 
 
+@pytest.mark.slow_but(0, 1, 3, 5, 7)
 @pytest.mark.parametrize("gamma", [0.3, 0.5**0.5, 0.99, -0.6])
 @pytest.mark.parametrize(("activation", "slopes"), [("relu", (1, 0)), ("leaky_relu", (1, 0.01))])
 def test_exact(activation, slopes, gamma):
@@ -74,6 +76,7 @@ def test_tail_of_a_slow_sum(gamma, monkeypatch):
     assert vertex_slope("relu", gamma) == pytest.approx(whole, rel=1e-11)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("activation", "phi", "gamma"),
     [
@@ -90,7 +93,7 @@ def test_vertex_grows_by_it_in_every_layer(activation, phi, gamma):
     assert abs(V[90] - V[89] - vertex_slope(activation, gamma, closure=True)) > 0.05
 
 
-@pytest.mark.parametrize(("activation", "phi"), [("tanh", np.tanh), ("selu", selu)])
+@pytest.mark.parametrize(("activation", "phi"), [("tanh", np.tanh), slow("selu", selu)])
 def test_class_of_vanishing_kernels(activation, phi):
     gamma = 0.6
     weight = critical_point(activation, gamma).weight_variance
@@ -107,6 +110,7 @@ def test_class_of_vanishing_kernels(activation, phi):
         assert vertex_slope("selu", gamma, closure=True) < 0.8 * expected
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("gamma", [0.5, pytest.param(-0.4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("curvature", [0.0, 0.5])
 def test_what_the_closure_misses_where_kernels_vanish(curvature, gamma):
@@ -146,6 +150,7 @@ def test_aspect_ratio_is_its_inverse():
     assert optimal_aspect_ratio("tanh", 0.5, closure=True) == optimal_aspect_ratio("tanh", 0.5)
 
 
+@pytest.mark.slow_but(1, 3)
 @pytest.mark.parametrize("closure", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_skip_scale_of_deep_networks(activation, closure):

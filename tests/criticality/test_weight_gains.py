@@ -18,6 +18,7 @@ def slope(phi, u, step=2e-4):
     return (8 * near - far) / (12 * step)
 
 
+@pytest.mark.slow_but(1, 2, 8, 26, 32, 33, 35, 38)
 @pytest.mark.parametrize(
     "name", [slow(name) if name in SLOW.split() else name for name in REFERENCES]
 )
@@ -41,6 +42,7 @@ def test_named_activations(name):
         assert found.bias_variance == pytest.approx(bias, abs=1e-10)
 
 
+@pytest.mark.slow_but(0, 2, 5)
 @pytest.mark.parametrize(
     ("activation", "forward"),
     [
@@ -63,7 +65,11 @@ def test_both_gains_agree_without_a_bias(name):
 
 @pytest.mark.parametrize(
     ("name", "fate", "end"),
-    [("tanh", "stable", "K*=0"), ("gelu", "unstable", "half-stable"), ("square", "unstable", "no")],
+    [
+        ("tanh", "stable", "K*=0"),
+        slow("gelu", "unstable", "half-stable"),
+        ("square", "unstable", "no"),
+    ],
 )
 def test_a_variance_near_one_returns_to_it_or_leaves(name, fate, end):
     found = ft.gain(name)
@@ -76,7 +82,7 @@ def test_a_variance_near_one_returns_to_it_or_leaves(name, fate, end):
     assert f"a {fate} fixed point" in str(found) and end in str(found)
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu", "selu", "relu"])
+@pytest.mark.parametrize("name", [slow("tanh"), slow("gelu"), slow("selu"), "relu"])
 def test_backward_gain_and_bias_keep_variance_and_gradients(name):
     found = ft.gain(name)
     net = ft.FeedForwardNetwork(

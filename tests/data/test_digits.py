@@ -11,11 +11,12 @@ from sklearn import datasets
 
 from fieldtheory.data import Dataset, load_digits, load_mnist
 from tests.data.refusals import named, refusal
+from tests.tables import slow
 
 
 @pytest.mark.parametrize(
     ("load", "size", "words"),
-    [(load_digits, 64, "scikit-learn, 8x8"), (load_mnist, 784, "MNIST, 28x28")],
+    [(load_digits, 64, "scikit-learn, 8x8"), slow(load_mnist, 784, "MNIST, 28x28")],
 )
 def test_default_is_ten_of_each_sorted_by_class(load, size, words):
     digits = load()

@@ -11,6 +11,7 @@ from fieldtheory.diffusions.diffusion_limit.diffusion_conditions import diffusio
 from fieldtheory.networks.activations import as_activation
 from tests.cli.test_app import call, column, output, rows, typed
 from tests.rounding import assert_same, same
+from tests.tables import slow
 
 LIMIT = ft.DiffusionNetwork(depth=None)
 SMALL = ("diffusion", "-L", 10, "--width", 20, "-n", 40)
@@ -88,7 +89,7 @@ class TestLayersAndLaws:
         s = ft.solve(ft.DiffusionNetwork(depth=3, width=2), self.LAYERS)
         assert table[-1]["gram"] == same(s.gram[-1, 1, 1])
 
-    @pytest.mark.parametrize(("scale", "size"), [([], 1.0), (["--scale", 0.3], 0.3)])
+    @pytest.mark.parametrize(("scale", "size"), [slow([], 1.0), (["--scale", 0.3], 0.3)])
     def test_samples_of_a_file(self, tmp_path, scale, size):
         path = tmp_path / "samples.csv"
         np.savetxt(path, self.LAYERS, delimiter=",")
@@ -123,12 +124,14 @@ class TestLayersAndLaws:
 
 
 class TestDerived:
-    @pytest.mark.parametrize("quantity", ["network", "diffusion", "next_order", "wide_limit"])
+    @pytest.mark.parametrize(
+        "quantity", [slow("network"), slow("diffusion"), slow("next_order"), "wide_limit"]
+    )
     def test_latex(self, quantity):
         expected = ft.derive(LIMIT.replace(activation="swish")).latex(quantity)
         assert output("diffusion", "-a", "swish", "--latex", quantity) == f"{expected}\n"
 
-    @pytest.mark.parametrize("phi", ["tanh", "cos"])
+    @pytest.mark.parametrize("phi", ["tanh", slow("cos")])
     def test_conditions_also_of_what_has_no_limit(self, phi):
         found = diffusion_conditions(*map(as_activation, (phi, "linear")))
         assert output("diffusion", "-a", phi, "--conditions") == f"{found}\n"
@@ -149,6 +152,7 @@ class TestSimulated:
         assert table[5]["mean_error"] == same(e.mean_error[-1, 1])
         assert table[5]["kurtosis"] == same(e.kurtosis[-1, 1])
 
+    @pytest.mark.slow_but(0)
     @pytest.mark.parametrize("method", ["weights", "sde", "gram"])
     def test_methods(self, method):
         options = ("-z", 1, "-m", method, "--times", 99, "-f", "json")

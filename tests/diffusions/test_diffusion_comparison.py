@@ -7,6 +7,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
+from tests.tables import slow
 
 Z = [0.0, 1.0]
 LINEAR = DiffusionNetwork(depth=10, width=4, activation="linear", bias_variance=0.5)
@@ -53,7 +54,7 @@ def test_narrow_networks_are_not_described():
     assert found.neglected == "finite width"
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.1])
+@pytest.mark.parametrize("factor", [slow(1.0), 1.1])
 def test_two_widths_separate_a_wrong_theory_from_finite_width(factor):
     net = DiffusionNetwork(depth=10, width=10, activation="swish")
     drawn = [ft.simulate(net.replace(width=N), Z, samples=20_000, seed=N) for N in (10, 20)]

@@ -14,6 +14,7 @@ from fieldtheory.diffusions.diffusion_limit.small_increments import (
     SLOPES,
 )
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
+from tests.tables import slow
 from tests.theory.typesetting.test_latex import typeset
 
 FUNCTIONS = {
@@ -151,7 +152,7 @@ def test_one_input_is_two_that_are_the_same():
     assert np.allclose(ft.derive(net).lambdify("quadratic_covariation")(x, x), V[:3, :3] / 4)
 
 
-@pytest.mark.parametrize("kind", ["independent", "matrix normal", "full"])
+@pytest.mark.parametrize("kind", ["independent", "matrix normal", slow("full")])
 def test_expressions_are_those_of_explicit_sums(kind):
     """Entry by entry with the numbers put into the symbolic sums."""
     D = 2
@@ -230,6 +231,7 @@ def displays():
     return found
 
 
+@pytest.mark.slow
 def test_every_formula_fits_the_page_and_renders(tmp_path, katex_failures):
     found = displays()
     assert len(found) > 80

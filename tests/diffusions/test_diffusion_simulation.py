@@ -13,6 +13,7 @@ LAW = ParameterLaw(row_covariance=np.eye(4), column_covariance=np.eye(4) / 4)
 METHODS = ("kernel", "weights", "sde", "gram")
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
     arguments = {"samples": 150, "seed": 11, "keep": True, "method": method}
@@ -21,16 +22,6 @@ def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
         assert_identical(one, ft.simulate(NET, [0.0, 1.0, 1.0], chunk=chunk, **arguments))
     other = ft.simulate(NET, [0.0, 1.0, 1.0], **arguments | {"seed": 12})
     assert len(np.unique(np.concatenate([one.outputs[:, 0], other.outputs[:, 0]]))) == 300
-
-
-@pytest.mark.slow
-def test_same_seed_same_numbers_whatever_the_number_of_workers():
-    # Workers do not see what a fixture changes: blocks are small by the number of inputs.
-    net, Z = NET.replace(depth=20), np.linspace(-1.0, 1.0, 30)
-    one = ft.simulate(net, Z, samples=200)
-    assert_identical(one, ft.simulate(net, Z, samples=200, jobs=2, chunk=100))
-    run = diffusion_simulation.checked_run(net, Z, 200, 0, "kernel")
-    assert diffusion_simulation._block_size(run) < 150
 
 
 def test_methods_draw_different_numbers():
@@ -55,21 +46,6 @@ def test_resumes_with_the_same_numbers(small_blocks, tmp_path, monkeypatch):
     resumed = ft.simulate(NET, [0.0, 1.0], directory=tmp_path / "chunks", **arguments)
     assert drawn[6:] == [5, 6, 7, 8, 9]
     assert_identical(resumed, ft.simulate(NET, [0.0, 1.0], **arguments))
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_samples():
-    import tracemalloc
-
-    peaks = []
-    ft.simulate(NET, [0.4], samples=4000)
-    for samples in (10_000, 40_000):
-        tracemalloc.start()
-        ft.simulate(NET, [0.4], samples=samples)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    # But for the outputs, which are put together once.
-    assert peaks[1] - peaks[0] < 3 * 30_000 * 8
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -59,7 +59,7 @@ def test_the_linear_limit_has_its_closed_form(name, sigma_b):
 
 
 @pytest.mark.parametrize("name, psi, function", [
-    ("tanh", "tanh", np.tanh),
+    slow("tanh", "tanh", np.tanh),
     ("swish", "x**2/(1+x**2)", lambda x: x**2 / (1 + x**2)),
     slow("swish", "tanh", np.tanh),
     slow("tanh", "sin", np.sin),
@@ -93,6 +93,7 @@ def test_a_layer_of_equal_neurons_is_one_number():
     np.testing.assert_allclose(copies.covariance, ft.solve(net, Z).covariance, rtol=1e-14)
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("name, phi, psi, function", [
     ("gelu", lambda u: u * special.ndtr(u), "tanh", np.tanh),
     ("swish", lambda u: u * special.expit(u), "sin", np.sin),
@@ -122,7 +123,7 @@ def test_shallow_networks_are_exact_for_any_feature(name, phi, psi, function, va
     np.testing.assert_allclose(found.gram[2], grams[1], rtol=max(coarse, rtol))
 
 
-@pytest.mark.parametrize("psi, rtol", [slow("relu", 3e-4), ("hard_tanh", 3e-4), ("tanh", 3e-6)])
+@pytest.mark.parametrize("psi, rtol", [slow("relu", 3e-4), slow("hard_tanh", 3e-4), ("tanh", 3e-6)])
 @pytest.mark.filterwarnings("ignore:averages over input_activation")
 def test_parallel_inputs_and_kinks_of_features(psi, rtol):
     net = network(depth=4, activation="hard_tanh", input_activation=psi)
@@ -133,10 +134,10 @@ def test_parallel_inputs_and_kinks_of_features(psi, rtol):
 
 
 @pytest.mark.parametrize("case", [
-    {"activation": "tanh"},
-    {"activation": "swish"},
+    slow({"activation": "tanh"}),
+    slow({"activation": "swish"}),
     {"activation": "x + x**2", "weight_variance": 0.3},
-    {"activation": "swish", "input_activation": "tanh"},
+    slow({"activation": "swish", "input_activation": "tanh"}),
     pytest.param({"activation": "x - x**3/3", "input_activation": "sin"}, marks=pytest.mark.slow),
     pytest.param(
         {"activation": "x + x**2/4", "input_activation": "x**2/(1+x**2)"}, marks=pytest.mark.slow
@@ -221,7 +222,9 @@ def test_kurtosis_of_a_single_neuron_alone():
     assert wide / wider == pytest.approx(2, rel=1e-3)
 
 
-@pytest.mark.parametrize("z, swish", [(0.0, 4.836798), (2.0, 1.721636), (-3.0, None), (-0.5, None)])
+@pytest.mark.parametrize(
+    "z, swish", [slow(0.0, 4.836798), (2.0, 1.721636), (-3.0, None), slow(-0.5, None)]
+)
 def test_explosion(z, swish):
     net = network(activation="swish")
     T = float(ft.solve(net.replace(horizon=0.1), [z]).explosion_time[0])
@@ -243,9 +246,9 @@ def test_explosion(z, swish):
     ({}, np.inf),
     ({"depth": 1}, np.inf),
     ({"depth": 1, "activation": "swish", "weight_variance": 0.0}, np.inf),
-    ({"depth": 1, "activation": "swish", "input_activation": "tanh"}, np.inf),
-    ({"depth": 1, "activation": "swish", "input_activation": "relu"}, None),
-    ({"depth": 1, "input_activation": "x**2"}, None),
+    slow({"depth": 1, "activation": "swish", "input_activation": "tanh"}, np.inf),
+    slow({"depth": 1, "activation": "swish", "input_activation": "relu"}, None),
+    slow({"depth": 1, "input_activation": "x**2"}, None),
     ({"depth": 1, "activation": "relu"}, None),
 ])  # fmt: skip
 def test_what_does_not_explode_and_what_is_not_known(changes, time):
@@ -311,6 +314,7 @@ def test_many_neurons_are_averaged_over_once(name, c, size):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_progress_over_the_times(capfd, monkeypatch):
     monkeypatch.setattr(chunks, "SILENCE", 0.0)
     net = ft.DiffusionNetwork(depth=None, activation="tanh", input_activation="relu")

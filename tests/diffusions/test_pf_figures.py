@@ -9,6 +9,7 @@ import fieldtheory as ft
 from fieldtheory.diffusions.pf_figures import pf_edge
 from fieldtheory.figures import pf
 from tests.rounding import assert_same
+from tests.tables import slow
 
 
 def test_functions_on_the_edge_of_chaos():
@@ -26,7 +27,7 @@ def test_functions_on_the_edge_of_chaos():
     assert len(figure.axes[0].lines) == 5 + 3 + 3
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [slow(0), 1])
 def test_edge_functions_have_the_law_of_simulated_networks(index):
     network = pf_edge.edge_networks(4, 30)[index]
     z = np.array([-1.5, 0.5])

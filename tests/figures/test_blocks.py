@@ -7,6 +7,7 @@ import pytest
 
 from fieldtheory.figures import blocks
 from tests.rounding import assert_same
+from tests.tables import slow
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 
@@ -43,7 +44,7 @@ def single():
     return blocks.width(depth=3, samples=200, seed=2)
 
 
-@pytest.mark.parametrize("name", ["kernels", "residual_kernels", "correlations"])
+@pytest.mark.parametrize("name", [slow("kernels"), "residual_kernels", "correlations"])
 def test_bands_are_those_of_simulated_networks(single, name):
     mean, deviation = np.moveaxis(getattr(single, name)[:, 0], 1, 0)
     simulated = getattr(single, f"simulated_{name}")

@@ -113,6 +113,7 @@ def test_every_figure_is_here():
     assert set(SMALL) == set(FIGURES)
 
 
+@pytest.mark.slow_but(5, 8, 9, 11, 13, 26, 28)
 @pytest.mark.parametrize("name", SMALL)
 def test_progress_is_shown_on_stderr_if_wanted(name, capsys, monkeypatch):
     monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
@@ -143,6 +144,7 @@ def drawn_rows(figure):
                 yield image.get_offsets()[:, 1]
 
 
+@pytest.mark.slow_but(0, 3, 7, 11, 16, 20, 26, 32)
 @pytest.mark.parametrize("name", SMALL)
 def test_curves_are_drawn(name):
     numbers = small(name)
@@ -226,6 +228,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but(0, 2, 4, 6, 8, 15, 19, 21)
 @pytest.mark.parametrize(("compute", "arguments", "message"), REFUSED)
 def test_bad_input(compute, arguments, message):
     with pytest.raises(ValueError, match=message):

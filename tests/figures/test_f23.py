@@ -50,10 +50,6 @@ class TestFig1:
         assert [output.x.tolist() for output in outputs] == [[6]] * 3
         assert_same([float(output.y[0]) for output in outputs], expected.output_response)
 
-    def test_saturation_and_linear_signals_limit_the_response_of_the_output(self):
-        below, best, above = f23.fig1().output_response
-        assert best > 1.3 * max(below, above)
-
 
 class TestFig4:
     def test_dots_are_the_maxima_of_the_curves(self, fig4):
@@ -61,11 +57,6 @@ class TestFig4:
         for curve, best, top in zip(fig4.response, fig4.optima, fig4.maxima, strict=True):
             assert abs(fig4.branch_scales[curve.argmax()] - best) <= step
             assert top >= curve.max() > 0.999 * top
-
-    def test_scalings_shift_to_smaller_values_and_concentrate(self, fig4):
-        assert fig4.depths.tolist() == [2, 5, 10, 20, 30]
-        assert (np.diff(fig4.optima) < 0).all()
-        assert (np.diff(np.diff(fig4.optima)) > 0).all()
 
     def test_curve_is_the_printed_formula(self, fig4):
         expected = [printed(ft.ResidualNetwork(depth=int(L)), 0.05) for L in fig4.curve_depths]
@@ -99,10 +90,6 @@ class TestFig5:
         net = ft.ResidualNetwork(depth=30, weight_variance=1.75, bias_variance=0.08)
         chi = ft.solve(net.replace(branch_scale=fig5.branch_scales[300]), 0.05).output_response
         assert fig5.bias_response[3, 300] == pytest.approx(chi, rel=1e-12)
-
-    def test_response_grows_with_weights_and_falls_with_biases(self, fig5):
-        tops = fig5.weight_response.max(axis=1), fig5.bias_response.max(axis=1)
-        assert (np.diff(tops[0]) > 0).all() and (np.diff(tops[1]) < 0).all()
 
     def test_rescaled_maxima_coincide_better(self, fig5):
         def spread(scales, response):

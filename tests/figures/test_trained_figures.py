@@ -7,6 +7,7 @@ import fieldtheory as ft
 from fieldtheory.figures import f25, f25_training, pf, sr
 from fieldtheory.figures.f25_training import _contrast, _responses, _turned
 from tests.rounding import assert_same
+from tests.tables import slow
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -44,6 +45,7 @@ class TestFig7:
         matrix = np.array([curve.y for curve in fig7["c, rho = 1, after"]])
         assert matrix.shape == (10, 10) and np.abs(matrix - matrix.T).max() < 1e-5
 
+    @pytest.mark.slow
     def test_an_interrupted_figure_goes_on(self, fig7, tmp_path):
         for _ in range(2):
             again = f25.fig7(quick=True, directory=tmp_path / "parts").panels()
@@ -58,7 +60,7 @@ def test_response_grows_by_training_near_the_optimal_scale_alone():
     assert near.y[0] - 2 * near.error[0] > 1.03 > far.y[0] + 2 * far.error[0]
 
 
-@pytest.mark.parametrize("copies", [None, 3])
+@pytest.mark.parametrize("copies", [None, slow(3)])
 def test_response_by_differences_is_the_derivative_of_wide_networks(copies):
     from fieldtheory.training import torch_module
 
@@ -91,6 +93,7 @@ def test_rates_of_both_gradients_are_one_update():
     torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compute", [pf.fig5, sr.table3])
 def test_parts_are_kept_and_the_seed_decides(compute, tmp_path):
     first = compute(quick=True, directory=tmp_path)

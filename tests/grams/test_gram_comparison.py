@@ -5,6 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.montecarlo.sampling.test_gram_chain import K0, KINKED, WITH_BIASES, net
+from tests.tables import slow
 
 PAIR = net(activation="tanh", depth=3, inner_weight_variance=1.5, outer_weight_variance=1.3)
 
@@ -22,7 +23,7 @@ def by_name(comparison):
 
 @pytest.mark.parametrize(
     ("inputs", "changes"),
-    [(1, {"normalization": None}), (2, {"normalization": "layer", "gated": True})],
+    [(1, {"normalization": None}), slow(2, {"normalization": "layer", "gated": True})],
 )
 def test_two_verdicts(inputs, changes, tmp_path):
     network = net(depth=2, branch_scale=0.4, **changes)
@@ -47,6 +48,7 @@ def test_two_verdicts(inputs, changes, tmp_path):
     assert by_name(ft.compare(other, ensembles))["G11"].verdicts.tolist().count("disagrees")
 
 
+@pytest.mark.slow
 def test_the_checked_example():
     """tanh, L = 3, M = 2N, N = 24: V of l = 3 and the shift, by 30 000 networks with weights."""
     for normalization, m, V in (

@@ -223,6 +223,7 @@ def test_limits():
         )
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     "options", [{}, {"gated": True}, {"norm_position": "post", "epsilon": 0.1}]
 )
@@ -243,6 +244,7 @@ def test_one_input_and_batches(options):
     np.testing.assert_allclose(variances.kernels[0], one.kernels, rtol=1e-13)
 
 
+@pytest.mark.slow_but(0, 2, 3, 4, 5)
 @pytest.mark.parametrize("activation", ["gelu", "relu"])
 @pytest.mark.parametrize(
     "options", [{}, {"gated": True}, {"norm_position": "post", "epsilon": 0.1}]

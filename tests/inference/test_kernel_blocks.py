@@ -9,6 +9,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.inference import kernel_blocks
 from fieldtheory.inference.kernel_function import KernelFunction
+from tests.tables import slow
 
 zarr = pytest.importorskip("zarr")
 
@@ -20,7 +21,7 @@ def case():
     return k, rng.standard_normal((50, 8)), rng.standard_normal((30, 8))
 
 
-@pytest.mark.parametrize("with_others", [False, True])
+@pytest.mark.parametrize("with_others", [slow(False), True])
 def test_blocks_are_those_of_the_kernel(case, with_others, tmp_path):
     k, X, Z = case
     Z = Z if with_others else None
@@ -63,6 +64,7 @@ def test_finished_blocks_are_not_computed_again(case, tmp_path):
     np.testing.assert_allclose(found[:], k(X), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_resumed_after_a_kill(case, tmp_path):
     """A process that dies in the middle leaves nothing that is taken for finished."""
     k, X, _ = case

@@ -33,6 +33,7 @@ def one_hidden_layer(name, depth=1, branch_scale=0.0, width=100):
     )  # fmt: skip
 
 
+@pytest.mark.slow_but(0, 3, 4, 7, 9, 12, 13, 16)
 @pytest.mark.parametrize("depth", [1, 3, 9])
 @pytest.mark.parametrize("scale", [10.0, 1.0, 0.3])
 @pytest.mark.parametrize("noise", [0.01, 1.0])
@@ -89,6 +90,7 @@ def test_limits_of_the_scale_and_of_the_width():
     assert abs(limit.residual_kernels - s.residual_kernels).max() > 0.1 * size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, scale", [("erf", 1.0), ("relu", 1.0), slow("erf", 0.25), slow("relu", 0.25)]
 )

@@ -54,7 +54,8 @@ def extrapolated(values):
 
 
 @pytest.mark.parametrize(
-    "K0, bias, c", [(1.0, 0.0, 1.0), (0.05, 0.3, 0.6), (30.0, 0.3, 2.0), (0.05, 0.0, 2.0)]
+    "K0, bias, c",
+    [slow(1.0, 0.0, 1.0), (0.05, 0.3, 0.6), slow(30.0, 0.3, 2.0), slow(0.05, 0.0, 2.0)],
 )
 def test_variance_of_relu_grows_exponentially(K0, bias, c):
     weight = 1.7
@@ -73,7 +74,7 @@ def test_variance_of_relu_grows_exponentially(K0, bias, c):
     assert limit.output_tangent_kernel == pytest.approx(out + weight / 2 * theta[-1], rel=3e-12)
 
 
-@pytest.mark.parametrize("r", [0.3, 0.0, -0.8])
+@pytest.mark.parametrize("r", [slow(0.3), 0.0, slow(-0.8)])
 def test_linear_networks(r):
     limit = ft.depth_limit(network("linear", bias=0.0), matrix(1.0, 0.7, r))
     t = limit.places[:, None, None]
@@ -88,6 +89,7 @@ def test_linear_networks(r):
     np.testing.assert_allclose(e.tangent_kernels[-1], exact, rtol=1e-11, atol=1e-15)
 
 
+@pytest.mark.slow_but(12)
 @pytest.mark.parametrize(
     "activation, case",
     crossed(
@@ -117,6 +119,7 @@ def test_flow_of_pairs(activation, case):
     np.testing.assert_allclose(out / size, expected / size, atol=3e-11)
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize(
     "activation, case",
     crossed(["relu", "erf"], [((1.0, 1.0, 0.999), 0.0), (PAIR, 0.1), ((1.0, 0.7, 0.0), 0.0)]),
@@ -136,6 +139,7 @@ def test_coefficients_of_one_over_depth(activation, case):
     np.testing.assert_allclose(errors[-1], np.array(errors[-2]) / 4, rtol=0.03, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_coefficients_from_opposite_inputs_fall_short_by_a_root():
     """⟨φ'φ'⟩ starts as √t, with infinite slope: the next order is L^(-3/2)."""
     v = oracle.rates(oracle.relu, 2.0, 0.0)
@@ -156,6 +160,7 @@ BLOCKS = {
 }
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize(
     "activation",
     [
@@ -275,6 +280,7 @@ SCALES = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("schedule, weight", crossed(SCALES, [0.4, 2.0]))
 def test_infinite_products_of_linear_layers(schedule, weight):
     """K_∞ = K0 Π (1 + a_l), Θ_∞ = K_∞ (1 + Σ a_l/(1 + a_l)) without biases, a_l = σ²_w λ_l²."""
@@ -289,6 +295,7 @@ def test_infinite_products_of_linear_layers(schedule, weight):
     assert limit.tangent_kernels[-1] == pytest.approx(0.3 * product * (1 + ratios), rel=2e-11)
 
 
+@pytest.mark.slow
 def test_distance_from_the_limit_is_that_of_the_layers_left_out():
     """SR Proposition 7, with k > L in the sum and its coefficient."""
     limit = ft.depth_limit(network(schedule="decreasing"), matrix(*PAIR))
@@ -305,7 +312,7 @@ def test_distance_from_the_limit_is_that_of_the_layers_left_out():
     assert distances[0] < 0.2 and distances[1] < 0.6 * distances[0]
 
 
-@pytest.mark.parametrize("schedule", ["uniform", lambda l, L: 0.5**l])
+@pytest.mark.parametrize("schedule", [slow("uniform"), lambda l, L: 0.5**l])
 def test_identical_inputs(schedule):
     K0 = np.array([[1.0, 0.2, 1.0], [0.2, 2.0, 0.2], [1.0, 0.2, 1.0]])
     limit = ft.depth_limit(network(schedule=schedule), K0)
@@ -387,6 +394,7 @@ def test_shifts_of_exp_that_exceed_float64_say_so(K0):
         _ = solution.mean_shift
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     "schedule, place", [("uniform", 1.2), ("uniform", -0.1), ("decreasing", 1.5)]
 )
@@ -403,7 +411,7 @@ def test_places_that_do_not_exist(schedule, place):
         slow("decreasing", 0.5, "nc"),
         slow("uniform", np.array([0.5, 1.0]), "nc"),
         slow("uniform", matrix(*PAIR), "npz"),
-        ("decreasing", matrix(*PAIR), "nc"),
+        slow("decreasing", matrix(*PAIR), "nc"),
     ],
 )
 def test_files(tmp_path, schedule, K0, ending):
@@ -421,7 +429,7 @@ def test_files(tmp_path, schedule, K0, ending):
     np.testing.assert_array_equal(loaded.at(place).kernel, limit.at(place).kernel)
 
 
-@pytest.mark.parametrize("schedule", ["uniform", "decreasing"])
+@pytest.mark.parametrize("schedule", ["uniform", slow("decreasing")])
 def test_shown(schedule):
     limit = ft.depth_limit(network("erf", schedule), matrix(*PAIR))
     labelled = limit.to_xarray()

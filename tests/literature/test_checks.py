@@ -66,6 +66,7 @@ def test_bad_activations(asked, activations, error):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_network_results_agree_with_integration():
     results = checks.network_checks(DIGITS)
     assert [c.quantity for c in results if not c.passed] == []
@@ -90,6 +91,7 @@ def test_a_network_that_is_not_the_derived_one_is_noticed(monkeypatch):
     assert not failed & {"K^(0), erf", "η^(0), erf", "G12[0,0], erf"}
 
 
+@pytest.mark.slow
 def test_a_wrong_average_is_noticed(monkeypatch):
     exact = LayerFunctions.susceptibility.func
     monkeypatch.setattr(
@@ -103,7 +105,7 @@ def test_a_wrong_average_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "minimum"),
-    [("erf", 1 / 2), ("tanh", math.pi**2 / 12), slow("logistic", math.pi**2 / 3)],
+    [slow("erf", 1 / 2), ("tanh", math.pi**2 / 12), slow("logistic", math.pi**2 / 3)],
 )
 def test_maximum_entropy(name, minimum):
     best, at_quarter, far = checks.maximum_entropy_checks(name, DIGITS)

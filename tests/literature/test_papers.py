@@ -17,7 +17,7 @@ from fieldtheory.literature.verdicts import PAPERS as CLAIMS
 from fieldtheory.literature.verdicts import expected
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
-from tests.tables import some
+from tests.tables import slow, some
 
 # Of equations that do not hold as printed, what the evidence says; found by hand.
 EVIDENCE = {
@@ -95,8 +95,14 @@ EVIDENCE = {
 
 
 ALL = [claim for claims in CLAIMS.values() for claim in claims]
-# Each takes some ten seconds.
-LONG = {("PF", "Theorem 2.1, Theorem 3.1"), ("PF", "(6)")}
+# Half a second to ten seconds each.
+LONG = {
+    *(("PF", equation) for equation in ("Theorem 2.1, Theorem 3.1", "(6)", "section 4.2, Fig. 4")),
+    *(("SR", kind) for kind in ("Lemma 5", "Proposition 7", "Theorem 2")),
+    *(("F25", f"({n})") for n in (42, 49, 65, 116, 131, 137)),
+    *(("F25", place) for place in ("(137), first line", "(140), second line", "section III.4")),
+    ("F23", "(9)"),
+}
 
 
 def named(claim):
@@ -167,13 +173,13 @@ def test_evidence_is_of_claims_that_do_not_hold_as_printed():
         ),
         # From the sum over the layers with ⟨z|z| w|w|⟩ in closed form, see the tests of ν(γ).
         (("PDLT-B", "(B.29) φ = relu, γ² = 1/2"), 5.4424780428790292),
-        (
+        slow(
             ("SR", "Lemma 1 σ_b > 0, every L"),
             sr_kernels._bound(sym.BIAS) - 2 * sym.BIAS**2 / sym.WEIGHT**2,
         ),
-        (("SR", "(9) every φ and λ_l"), lambda: sr_tangent._printed_step(sr_tangent._NEXT)),
-        (("SR", "section 5 standard ResNet, σ_b = 0, x not parallel to x'"), sp.Rational(1, 4)),
-        (
+        slow(("SR", "(9) every φ and λ_l"), lambda: sr_tangent._printed_step(sr_tangent._NEXT)),
+        slow(("SR", "section 5 standard ResNet, σ_b = 0, x not parallel to x'"), sp.Rational(1, 4)),
+        slow(
             ("SR", "Proposition 10 standard ResNet, N = 1, σ_w² = 2, σ_b = 0"),
             sp.log(2) / 2,
         ),

@@ -13,6 +13,7 @@ from fieldtheory.numerics.solution import solve
 from fieldtheory.theory import notation as sym
 
 
+@pytest.mark.slow
 def test_limits_of_the_collapse_are_told_from_others_of_the_same_size(monkeypatch):
     """36π²/σ_w² is the limit at σ_w² = 2 alone."""
     found = sr_kernels._collapsed()

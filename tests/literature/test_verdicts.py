@@ -16,6 +16,7 @@ def test_all_papers_or_some():
     assert verdicts.claims(()) == ()
 
 
+@pytest.mark.slow
 def test_processes_find_the_same():
     described = []
     one = list(verdicts.verdicts(20, ["F23"], described.append))

@@ -60,12 +60,14 @@ def deviation(m, scales):
 
 @pytest.mark.parametrize("name", SAME_IN_EVERY_LAYER)
 class TestSameScalesInEveryLayer:
+    @pytest.mark.slow_but(1)
     def test_solved_scales_keep_the_kernel(self, measured, name):
         m = measured[name]
         z, error = deviation(m, [(SKIP, m.branch_scale)] * DEPTH)
         assert abs(z) < 4 and error < 0.07
         assert abs(m.perpendicular - 1) < 4 * m.perpendicular_error
 
+    @pytest.mark.slow_but(4)
     @pytest.mark.parametrize(("skip", "factor"), [(SKIP, 1.2), slow(SKIP, 0.8), (1.0, 1.0)])
     def test_wrong_scales_do_not(self, measured, name, skip, factor):
         m = measured[name]
@@ -73,6 +75,7 @@ class TestSameScalesInEveryLayer:
         assert abs(z) > 8
 
 
+@pytest.mark.slow
 def test_attention_needs_scales_of_every_layer():
     K0, options = np.eye(6), {"width": 64, "samples": 200}
     scales = BLOCKS["layer_by_layer"](BLOCKS["attention"], K0, 8, **options)

@@ -14,9 +14,10 @@ from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, z_between, z_scores
 from tests.montecarlo.test_estimators import NAMES, gains
 from tests.rounding import assert_same
+from tests.tables import slow
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("gamma", [slow(0.0), slow(0.7), 1.0])
 def test_coefficients_that_are_wrong_leave_no_bias(gamma, monkeypatch):
     net = network(3, "linear", gamma, width=20, branch_scale=0.5)
     exact, original = linear_statistics(net, 0.4), control_variate._origin
@@ -55,6 +56,7 @@ def test_estimates_are_those_of_the_samples():
     np.testing.assert_allclose(found.four_point, 12 * vertex, rtol=1e-10, atol=1e-15)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
 def test_the_noise_falls_with_the_width(gamma):
     net = network(6, "erf", gamma, branch_scale=0.5)

@@ -8,6 +8,7 @@ from fieldtheory.montecarlo import control_variate
 from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, mistaken, z_between
 from tests.montecarlo.test_estimators import gains
+from tests.tables import slow
 
 TWO = np.array([[0.5, 0.2], [0.2, 0.4]])
 THREE = np.array([[0.5, 0.2, 0.1], [0.2, 0.4, -0.1], [0.1, -0.1, 0.3]])
@@ -18,7 +19,7 @@ def reduced(net, K0, **options):
     return ft.simulate(net, K0, variance_reduction="control_variate", **options)
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7])
+@pytest.mark.parametrize("gamma", [0.0, slow(0.7)])
 def test_linear_networks_have_their_exact_statistics(gamma, monkeypatch):
     """Also with wrong coefficients. C_11 + 2 C_12 + C_22 of φ = id is C of the inputs' sum."""
     net = network(3, "linear", gamma, width=20, branch_scale=0.5, bias_variance=0.0)
@@ -50,7 +51,7 @@ def test_linear_networks_have_their_exact_statistics(gamma, monkeypatch):
         assert np.abs(z).max() < 4
 
 
-@pytest.mark.parametrize("name", ["erf", "relu"])
+@pytest.mark.parametrize("name", [slow("erf"), "relu"])
 def test_against_plain_sampling(name):
     """All fields, of different pairs of inputs as well, which each pair with itself is among."""
     net = network(2, name, 0.7, width=10, branch_scale=0.6)

@@ -32,6 +32,7 @@ def gains(plain, reduced, name):
         return plain.samples / reduced.samples * (errors[0] / errors[1]) ** 2
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize(("gamma", "width"), crossed([0.0, 0.7, 1.0], [5, 40]))
 def test_linear_networks_have_their_exact_statistics(gamma, width):
     net = network(3, "linear", gamma, width=width, branch_scale=0.5)
@@ -52,6 +53,7 @@ def plain_sampling(activation, gamma):
     return simulate(network(3, activation, gamma, width=16), 0.4, samples=20_000, seed=1)
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu", "gelu"], [0.0, 0.7, 1.0]))
 def test_plain_sampling_gives_the_same(activation, gamma):
     plain = plain_sampling(activation, gamma)

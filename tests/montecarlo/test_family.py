@@ -90,7 +90,7 @@ def linear_oracle(net):
     return recursion.Net(tuple(net.rho), gammas, *variances)
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", ["kernel", slow("weights")])
 def test_linear_maps_are_a_deep_linear_network_at_every_width(method):
     net = family("linear")
     found = simulate(net, 0.4, samples=60_000, seed=1, method=method)
@@ -99,7 +99,7 @@ def test_linear_maps_are_a_deep_linear_network_at_every_width(method):
         assert np.abs(z_scores(found, name, values)).max() < LARGEST_Z, name
 
 
-@pytest.mark.parametrize("changes", [{"weight_variance": 1.122}, {"share": 0.326}], ids=str)
+@pytest.mark.parametrize("changes", [{"weight_variance": 1.122}, slow({"share": 0.326})], ids=str)
 def test_a_theory_that_is_two_percent_wrong_fails(changes):
     found = simulate(family("linear"), 0.4, samples=60_000, seed=1)
     wrong = linear_statistics_of(linear_oracle(family("linear", **changes)), 0.4, WIDTH)
@@ -107,6 +107,7 @@ def test_a_theory_that_is_two_percent_wrong_fails(changes):
         assert np.abs(z_scores(found, name, wrong[name])).max() > 1.3 * LARGEST_Z, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", [slow("erf"), "relu"])
 def test_both_methods_follow_one_law(activation):
     net, options = family(activation), {"samples": 6000, "keep": True, "cross_inputs": True}
@@ -127,7 +128,7 @@ def test_inputs_themselves_are_read_in():
     assert p_value(*(e.residual_kernels for e in found)) > 1e-3
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7])
+@pytest.mark.parametrize("gamma", [slow(0.0), 0.7])
 def test_control_variates_are_right_for_several_features(gamma):
     exact = linear_statistics_of(linear_oracle(family("linear", gamma=gamma)), 0.4, WIDTH)
     # A constant, as a single neuron's law is known; rounding is left of it.

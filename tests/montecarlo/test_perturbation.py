@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo import perturbation
 from fieldtheory.montecarlo.perturbation import simulate_response
 from tests.examples import K0_PAIR, K0_TRIPLE, PHI, network, oracle
 from tests.montecarlo import statistics_of_draws
@@ -26,7 +25,7 @@ def exact_linear(net):
     return {"residual_response": eta[:-1], "response": chi[:-1], "output_response": chi[-1]}
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("gamma", [slow(0.0), slow(0.7), 1.0])
 def test_linear_networks_respond_as_they_do_exactly(gamma):
     net = network(4, "linear", gamma, width=200)
     found = simulate_response(net, K0_PAIR, samples=4000)
@@ -40,7 +39,7 @@ def test_linear_networks_respond_as_they_do_exactly(gamma):
             assert np.abs(z).min() > 4, name
 
 
-@pytest.mark.parametrize("layer", [1, 3])
+@pytest.mark.parametrize("layer", [1, slow(3)])
 def test_a_perturbed_layer_is_a_column_of_the_propagator(layer):
     net = network(4, "linear", [0.7, 0.0, 1.0, 0.5], width=50)
     column = net.width * ft.solve(net, 0.4).G12[:, layer]
@@ -75,6 +74,7 @@ def test_the_step_is_a_fraction_of_the_distance_to_the_limit():
     np.testing.assert_allclose(one.step, 1e-4 * ft.solve(net, 0.4).residual_kernels[2])
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("activation", ["erf", "relu"])
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_explicit_weights_that_are_common_respond_the_same(activation, gamma):
@@ -109,6 +109,7 @@ def extrapolated(net, K0, samples, names):
         yield name, 2 * getattr(second, name) - getattr(first, name), np.hypot(*errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "gamma"), [("erf", 1.0), slow("tanh", 0.0)])
 def test_the_theory_is_confirmed_and_one_off_by_two_percent_is_not(activation, gamma):
     net = network(4, activation, gamma, width=100)
@@ -287,6 +288,7 @@ class TestRandomInputs:
             found.input_average("all")
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_repetitions():
     net = network(2, "linear", 0.7, width=30)
     expected, z = exact_linear(net), []
@@ -299,42 +301,13 @@ def test_errors_are_those_of_repetitions():
     assert 0.93 < np.std(z) < 1.13 and abs(np.mean(z)) < 0.25
 
 
-class TestSameSeedSameNumbers:
-    def same(self, first, second):
+def test_a_folder_gives_back_its_own_networks_and_no_others(small_blocks, tmp_path):
+    """Chunks and their files are those of `simulate`, whose tests interrupt it."""
+    net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
+    for options in ({}, {"layer": 1}, {}, {"seed": 3}):
+        options = arguments | options
+        found = simulate_response(net, K0_PAIR, directory=tmp_path, **options)
+        alone = simulate_response(net, K0_PAIR, **options)
         for name in FIELDS:
-            assert_same(getattr(first, name), getattr(second, name))
-            errors = getattr(first, f"{name}_error"), getattr(second, f"{name}_error")
-            assert_same(*errors)
-
-    @pytest.mark.slow
-    def test_whatever_the_number_of_workers(self):
-        net = network(2, "erf", 0.7, width=2000)
-        one = simulate_response(net, K0_PAIR, samples=400, seed=5)
-        self.same(one, simulate_response(net, K0_PAIR, samples=400, seed=5, jobs=2))
-
-    def test_after_an_interruption(self, small_blocks, tmp_path, monkeypatch):
-        net, arguments = network(2, "erf", 0.7, width=12), {"samples": 96, "seed": 2}
-        original, calls = perturbation._slopes, []
-
-        def fail(*call):
-            calls.append(call)
-            if len(calls) == 4:
-                raise KeyboardInterrupt
-            return original(*call)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(perturbation, "_slopes", fail)
-            with pytest.raises(KeyboardInterrupt):
-                simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
-            before = len(calls)
-            resumed = simulate_response(net, K0_PAIR, directory=tmp_path, **arguments)
-            assert len(calls) - before == 3 * 6 - 3
-        self.same(resumed, simulate_response(net, K0_PAIR, **arguments))
-        other = simulate_response(net, K0_PAIR, directory=tmp_path, layer=1, **arguments)
-        self.same(other, simulate_response(net, K0_PAIR, layer=1, **arguments))
-
-    def test_and_another_seed_others(self):
-        net = network(2, "erf", 0.7, width=12)
-        one, other = (simulate_response(net, 0.4, samples=20, seed=seed) for seed in (0, 1))
-        assert one.output_response != other.output_response
-        assert "seed=1" in repr(other)
+            assert_same(getattr(found, name), getattr(alone, name))
+            assert_same(getattr(found, f"{name}_error"), getattr(alone, f"{name}_error"))

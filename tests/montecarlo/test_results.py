@@ -121,6 +121,7 @@ def test_page_of_a_notebook(results, name):
             assert row.long_name in page
 
 
+@pytest.mark.slow_but(8)
 @pytest.mark.parametrize("name", MAKE)
 def test_plots_show_the_fields(results, name, tmp_path):
     figure = results[name].plot()
@@ -215,6 +216,7 @@ def refusal(path, kind):
     return str(e.value)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_of_another_kind(results, suffix, tmp_path):
     path = tmp_path / f"result{suffix}"

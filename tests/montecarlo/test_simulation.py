@@ -18,6 +18,7 @@ from fieldtheory.numerics import memory
 from tests.examples import K0_PAIR, K0_TRIPLE, network
 from tests.montecarlo.statistics_of_draws import assert_same as assert_identical
 from tests.rounding import assert_same
+from tests.tables import slow
 
 NET = network(3, "erf", 0.7, width=12)
 
@@ -36,7 +37,7 @@ def counted(monkeypatch):
     return indices
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", ["kernel", slow("weights")])
 def test_estimates_of_several_inputs_are_those_of_the_draws(small_blocks, method):
     e = simulate(NET, K0_TRIPLE, samples=301, seed=3, method=method, keep=True, cross_inputs=True)
     C = e.residual_kernels
@@ -87,7 +88,7 @@ def test_what_was_not_asked_for_is_not_there():
 class TestSameSeedSameNumbers:
     arguments = {"samples": 150, "seed": 11, "keep": True}  # noqa: RUF012
 
-    @pytest.mark.parametrize("method", ["kernel", "weights"])
+    @pytest.mark.parametrize("method", ["kernel", slow("weights")])
     def test_whatever_the_chunk_size(self, small_blocks, method):
         one = simulate(NET, K0_PAIR, method=method, **self.arguments)
         for chunk in (1, 40, 150, 1000):
@@ -108,15 +109,6 @@ class TestSameSeedSameNumbers:
         blocks = plan.chunks_of(40, plan.block_size(run), 30)
         assert len(blocks) > 1 and len(blocks[0]) > 1
 
-    def test_whatever_the_order_in_which_chunks_are_finished(self, small_blocks, monkeypatch):
-        one = simulate(NET, 0.4, **self.arguments)
-
-        def backwards(evaluate, tasks, jobs, purpose):
-            return iter([evaluate(task) for task in reversed(list(tasks))])
-
-        monkeypatch.setattr(block_moments.chunks, "computed_chunks", backwards)
-        assert_identical(one, simulate(NET, 0.4, **self.arguments))
-
     def test_and_other_seeds_methods_and_blocks_other_ones(self, small_blocks):
         one = simulate(NET, 0.4, **self.arguments).residual_kernels[:, 1]
         seed = simulate(NET, 0.4, **self.arguments | {"seed": 12}).residual_kernels[:, 1]
@@ -125,6 +117,7 @@ class TestSameSeedSameNumbers:
         assert len(np.unique(draws)) == 450
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_samples():
     import tracemalloc
 
@@ -162,6 +155,7 @@ class TestResuming:
         assert counted == [2]
         assert_identical(resumed, self.run(None))
 
+    @pytest.mark.slow
     def test_after_a_kill(self, small_blocks, tmp_path, counted):
         program = f"""
 import os, signal
@@ -200,6 +194,7 @@ TestResuming().run({str(tmp_path)!r})
         assert_identical(self.run(tmp_path), first)
         assert counted == [1]
 
+    @pytest.mark.slow_but(0)
     @pytest.mark.parametrize(
         "changes",
         [
@@ -237,6 +232,7 @@ TestResuming().run({str(tmp_path)!r})
             simulate(net, 0.4, samples=20, directory=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_numbers():
     distributed = pytest.importorskip("distributed")
     import joblib
@@ -290,6 +286,7 @@ def test_more_memory_than_there_is(monkeypatch):
     memory.require_memory("it", plan.memory_needed(run, 10**9), "")
 
 
+@pytest.mark.slow
 def test_the_memory_that_is_needed_is_about_that_used():
     import tracemalloc
 

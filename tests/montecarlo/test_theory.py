@@ -32,6 +32,7 @@ def extrapolated(pair, name, power=0):
     return sum(values), np.hypot(*errors)
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu", "tanh"], [0.0, 1.0]))
 def test_means_are_those_of_the_theory(activation, gamma):
     net = network(4, activation, gamma, width=100)
@@ -60,6 +61,7 @@ def check_fluctuations(net, samples, distortion):
     assert np.abs((value - distortion * theory)[1:] / error[1:]).min() > 4
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize(("activation", "gamma"), crossed(["erf", "relu"], [0.0, 0.7]))
 def test_fluctuations_are_those_of_the_theory(activation, gamma):
     check_fluctuations(network(3, activation, gamma, width=50), samples=20_000, distortion=1.2)
@@ -71,6 +73,7 @@ def test_fluctuations_that_are_two_percent_off_are_found(activation):
     check_fluctuations(network(2, activation, 0.7, width=64), samples=1_600_000, distortion=1.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("activation", "gamma", "widths", "samples", "seen"),
     [

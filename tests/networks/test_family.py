@@ -270,10 +270,6 @@ class TestFeedForward:
         for name in ("kernels", "response", "G11"):
             np.testing.assert_allclose(getattr(s, name), getattr(expected, name), rtol=1e-14)
 
-    def test_keeps_its_scales_when_replaced(self):
-        net = ft.FeedForwardNetwork(depth=4).replace(depth=5, width=7)
-        assert (type(net), net.depth, net.skip_scale) == (ft.FeedForwardNetwork, 5, 0.0)
-
 
 class TestDerive:
     def test_of_a_network_is_that_of_its_depth_and_activation(self):

@@ -77,6 +77,7 @@ def one_input(net, averages, K0):
 ONE_INPUT = {"softsign", "SELU", "hard swish", "mish", "sign", "x³", "x/√(1 + x²)"}
 
 
+@pytest.mark.slow_but(13)
 @pytest.mark.parametrize("name", some(TABLE, ONE_INPUT))
 def test_fields_of_one_input(name):
     text, phi, kinks, K0 = TABLE[name]
@@ -100,6 +101,7 @@ def test_fields_of_one_input(name):
     np.testing.assert_allclose(s.kernel_variance * net.width, variance, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow_but(14)
 @pytest.mark.parametrize("name", some(TABLE, {"softsign", "Heaviside"}))
 def test_fields_of_two_inputs(name):
     text, phi, kinks, K0 = TABLE[name]
@@ -128,6 +130,7 @@ def test_fields_of_two_inputs(name):
 BOUNDED = ["softsign", "hard tanh", "ReLU6", "arctan", "x/√(1 + x²)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(BOUNDED, {"arctan"}))
 def test_optimal_scaling(name):
     """χ^out of the oracle is smaller on both sides of ρ*."""

@@ -11,7 +11,7 @@ from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.examples import oracle
 from tests.oracles import hessian
 from tests.rounding import assert_same
-from tests.tables import some
+from tests.tables import slow, some
 
 
 def gelu(x):
@@ -48,6 +48,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("text", some(TABLE, QUICK))
 def test_one_input(text):
     """χ^out and G11 against the quadrature of the oracles."""
@@ -68,6 +69,7 @@ CURVED = {
 }
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("text", CURVED)
 def test_curvature(text):
     """M'' by Hermite polynomials of φ², which no derivative of an exponential enters."""
@@ -78,7 +80,7 @@ def test_curvature(text):
     assert found == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize("phi", ["log(1 + exp(1.3*h))", "max(0, 1.3*h) + min(0, 1.3*h)/100"])
+@pytest.mark.parametrize("phi", [slow("log(1 + exp(1.3*h))"), "max(0, 1.3*h) + min(0, 1.3*h)/100"])
 def test_expressions_with_floats_are_those_of_text(phi):
     """Closed forms of floats lost the digits of softplus at K = 18, and SymPy took minutes."""
     h = sp.Symbol("h")

@@ -80,6 +80,7 @@ def check_two(activation, a, b, c, rtol=1e-9, jumps=False):
         assert found == pytest.approx(tangent, abs=rtol * (abs(t) + abs(t) * size[2]) + 1e-10)
 
 
+@pytest.mark.slow_but(0, 2, 3, 6, 11, 32, 33, 36)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_every_activation(name):
     for K in (0.03, 0.8, 20.0) if name not in ("exp", "sinh") else (0.03, 0.8):
@@ -170,6 +171,7 @@ def check_expression(text):
     check_two(text, 0.6, 1.1, 0.3, 1e-8, jumps)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, **RULES)
 @given(EXPRESSIONS)
 def test_piecewise_expressions(text):

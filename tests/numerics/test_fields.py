@@ -14,6 +14,7 @@ from fieldtheory.numerics.result import field
 from fieldtheory.numerics.tangent import tangent_result
 from tests.examples import K0_PAIR, network
 from tests.rounding import assert_same
+from tests.tables import slow
 
 PACKAGE = Path(ft.__file__).parent
 # What prints or checks formulas names blocks of the symbolic propagator.
@@ -130,7 +131,7 @@ def doubled(monkeypatch):
     monkeypatch.setattr(ft.Solution, ROW.name, doubled_kernels, raising=False)
 
 
-@pytest.mark.parametrize("K0", [0.4, K0_PAIR], ids=["one input", "pair"])
+@pytest.mark.parametrize("K0", [0.4, slow(K0_PAIR)], ids=["one input", "pair"])
 def test_one_row_is_enough(doubled, K0, tmp_path):
     solution = ft.solve(network(3), K0)
     expected = 2 * solution.kernels

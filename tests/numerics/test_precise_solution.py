@@ -61,6 +61,7 @@ ONE_INPUT = [
 ]
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize(("net", "K0", "digits"), ONE_INPUT)
 def test_one_input_to_the_digits_asked_for_and_as_float64(net, K0, digits):
     s, more = (ft.solve(net, K0, digits=d) for d in (digits, digits + 20))
@@ -84,6 +85,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize(("net", "K0", "digits"), PAIRS)
 def test_two_inputs_to_the_digits_asked_for_and_as_float64(net, K0, digits):
     s, more = (ft.solve(net, K0, digits=d) for d in (digits, digits + 10))
@@ -116,7 +118,7 @@ def test_deep_linear_networks_are_exact():
 
 @pytest.mark.parametrize(
     ("name", "phi"),
-    [("relu", lambda: deep_kernels.bent(1, 0)), ("erf", deep_kernels.error_function)],
+    [("relu", lambda: deep_kernels.bent(1, 0)), slow("erf", deep_kernels.error_function)],
 )
 def test_deep_kernels_and_responses_by_typed_closed_forms(name, phi):
     net = network(name, 200, 0.125, 1.0, weight_variance=1.5, bias_variance=0.25)
@@ -134,7 +136,7 @@ def test_deep_kernels_and_responses_by_typed_closed_forms(name, phi):
 
 
 @pytest.mark.parametrize(
-    ("name", "connected"), [("relu", exact.relu_connected), ("erf", exact.erf_connected)]
+    ("name", "connected"), [("relu", exact.relu_connected), slow("erf", exact.erf_connected)]
 )
 def test_fluctuations_of_two_layers_by_typed_correlators(name, connected):
     """G11 and the vertex of the kernel behind one residual layer, written out."""
@@ -151,6 +153,7 @@ def test_fluctuations_of_two_layers_by_typed_correlators(name, connected):
         assert abs(s.four_point[1] / vertex - 1) < 1e-30
 
 
+@pytest.mark.slow
 def test_integrals_by_prices_theorem_agree_with_the_series(monkeypatch):
     with mpmath.workdps(30):
         averages = network_averages(network("erf", 1))
@@ -177,6 +180,7 @@ def test_jumps_beyond_the_points_where_even_functions_are_noticed():
         assert abs(own / (p * (1 - p)) - 1) < 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [3, slow(12)])
 def test_wide_signals_of_many_layers(depth):
     net = ft.ResidualNetwork(depth=depth, activation="erf")
@@ -258,6 +262,7 @@ def test_schedules_are_exact_where_their_numbers_are():
         assert exact_coefficients(net)[1].weight == expected
 
 
+@pytest.mark.slow_but(0, 2)
 @pytest.mark.parametrize("K0", ["0.3", [["1/2", "1/4"], ["1/4", "1/3"]]], ids=["one", "two"])
 @pytest.mark.parametrize("ends", ["npz", "nc"])
 def test_files(K0, ends, tmp_path):

@@ -173,17 +173,6 @@ def test_damaged_files(name, tmp_path):
     assert "\n" not in str(caught.value) and name in str(caught.value)
 
 
-def test_paths_that_are_refused(tmp_path):
-    solution = ft.solve(*CASES["one input"])
-    for action in (solution.save, ft.Solution.load):
-        with pytest.raises(ValueError, match=r"must end in .npz or .nc, got 's.h5'"):
-            action("s.h5")
-    with pytest.raises(ValueError, match="folder that exists"):
-        solution.save(tmp_path / "none" / "s.npz")
-    with pytest.raises(ValueError, match="file that exists"):
-        ft.Solution.load(tmp_path / "s.npz")
-
-
 def test_html():
     activation = ft.Activation(sp.Max(x, x / 3), "a<b>&c")
     solution = ft.solve(ft.ResidualNetwork(depth=2, activation=activation), K0_PAIR)

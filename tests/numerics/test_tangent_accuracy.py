@@ -104,6 +104,7 @@ def test_the_table_lacks_those_with_jumps_only():
 QUICK = {"softsign", "hard tanh", "SELU", "x³"}
 
 
+@pytest.mark.slow_but(15)
 @pytest.mark.parametrize("name", some(SLOPES, QUICK))
 def test_one_input(name):
     text, _, kinks, K0 = PLAIN[name]

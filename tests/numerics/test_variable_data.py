@@ -32,6 +32,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("name, inputs", [
     ("erf", 1), ("erf", 2), ("relu", 2), slow("tanh", 1), slow("tanh", 2), slow("relu", 1),
     ("blocks", 2), slow("rms", 2),

@@ -23,12 +23,6 @@ def linear_orders(net, K0, order=2):
     return [_coefficients(values, order) for values in _linear(net, K0, eps, inverse)]
 
 
-def linear_exact(net, K0, N):
-    """The same (L+2, 3) and (L+1,) at width N."""
-    e = sympy.Rational(1, N)
-    return [np.array(values) for values in _linear(net, K0, e, 1 / (1 + 2 * e))]
-
-
 def _linear(net, K0, e, inverse):
     """For 1/N = e and 1/(1 + 2e): rotations leave the law, so E[h_i^2 h_j^2] = E[q^2]/(1 + 2e)."""
     a, c, K0 = _fractions(weight_terms(net)), _fractions(bias_terms(net)), sympy.Rational(K0)

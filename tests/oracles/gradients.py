@@ -112,23 +112,6 @@ def by_differences(net, phi, weights, X, step=1e-6):
     return np.array(of_weights), np.array(of_biases)
 
 
-def squares_by_differences(net, phi, loss, weights, X, step=1e-6):
-    """Mean squares of the derivatives of loss(y) by the entries of each matrix, times its rows.
-
-    By central differences of the first output and one input, X (1, d): (samples, L + 2).
-    """
-
-    def value():
-        return loss(forward(net, phi, weights, X)[1][:, 0, 0])
-
-    found = []
-    for matrix in (weights.W_in, *weights.W, weights.W_out):
-        places = [(slice(None), *place) for place in np.ndindex(matrix.shape[1:])]
-        total = sum(slope**2 for slope in _slopes(matrix, places, value, step))
-        found.append(total / matrix.shape[2])
-    return np.stack(found, axis=1)
-
-
 def _slopes(array, places, value, step):
     """The derivatives of a value by the entries of an array at some places, one by one."""
     for place in places:

@@ -5,6 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.plotting.style import ORANGE, tints
+from tests.tables import slow
 
 torch = pytest.importorskip("torch")
 
@@ -32,7 +33,7 @@ def marked(figure):
     return sorted({float(x) for line in lines for x in line.get_xdata()})
 
 
-@pytest.mark.parametrize("value", [0.5, 0.0, torch.nan])
+@pytest.mark.parametrize("value", [slow(0.5), 0.0, slow(torch.nan)])
 def test_what_deviates_is_orange(model, value):
     assert not marked(ft.audit(model, intent="torch").plot())
     with torch.no_grad():

@@ -67,13 +67,6 @@ def test_rows_of_a_matrix():
     np.testing.assert_array_equal([curve.y for curve in curves], matrix)
 
 
-def test_tints_go_from_dark_to_light():
-    brightness = [sum(shade) for shade in style.tints(style.BLUE, 4)]
-    assert brightness == sorted(brightness)
-    assert len(set(brightness)) == 4
-    assert len(style.tints(style.BLUE, 1)) == 1
-
-
 def test_names_the_extra_without_matplotlib(monkeypatch, numbers):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install fieldtheory-networks\[figures\]"):

@@ -74,11 +74,6 @@ def test_no_rows(show):
         show([], "nothing")
 
 
-def test_no_rows_of_html():
-    with pytest.raises(ValueError, match="rows must hold at least one row, got none"):
-        tables.table_html([], "nothing")
-
-
 def test_a_table_does_not_load_the_shell():
     program = (
         "import sys; from fieldtheory.plotting import tables; "

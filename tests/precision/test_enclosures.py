@@ -54,6 +54,7 @@ def quadrature(function, K):
     )
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(("name", "K"), crossed(FUNCTIONS, [2.0**-20, 0.5, 30.0]))
 def test_one_variable(name, K):
     F, f = ACTIVATIONS[name](x) ** 2, FUNCTIONS[name]
@@ -73,6 +74,7 @@ def test_extreme_variances():
     assert small.rel_accuracy_bits() > 90 < large.rel_accuracy_bits()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "K"),
     crossed(
@@ -89,7 +91,7 @@ def test_two_variables(name, K):
     assert c == 0 or ball.rel_accuracy_bits() > 80
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+@pytest.mark.parametrize("name", [slow("erf"), slow("tanh"), "relu"])
 def test_a_ball_of_covariances_holds_all_of_them(name):
     F, G = ACTIVATIONS[name](x) ** 2, ACTIVATIONS[name](y) ** 2
     radius, at = 1e-6, np.array([0.5, 0.75, 0.375])
@@ -112,7 +114,7 @@ def test_precision_shrinks_the_radius():
     assert found[0].contains(found[1]) and found[0].rad() > 1e10 * found[1].rad() > 0
 
 
-@pytest.mark.parametrize("name, K", [("tanh", 0.3), slow("gelu", 2.0), ("sin", 1.0)])
+@pytest.mark.parametrize("name, K", [slow("tanh", 0.3), slow("gelu", 2.0), ("sin", 1.0)])
 def test_hermite_coefficients(name, K):
     F, order = ACTIVATIONS[name](x) ** 2, 12
     found = coefficients(F, x, arb(K), order)
@@ -128,7 +130,7 @@ def test_hermite_coefficients(name, K):
 @pytest.mark.parametrize(
     "F",
     [
-        sp.erf(2 * x),
+        slow(sp.erf(2 * x)),
         sp.tanh(x),
         sp.tanh(x / 2) ** 3 - x,
         x * sp.exp(-2 * x**2 + x),
@@ -190,6 +192,7 @@ def test_what_is_not_offered(F, words):
         average(F, variables, [row[: len(variables)] for row in K[: len(variables)]])
 
 
+@pytest.mark.slow
 def test_series_that_do_not_end():
     K = [[arb(1000), arb(1000)], [arb(1000), arb(1001)]]
     with ctx.workprec(60), pytest.raises(PrecisionError, match=r"nodes at the variance 1e\+03"):

@@ -65,6 +65,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("name", CASES)
 def test_maximum_is_that_of_the_recursion(name):
     options, K0 = CASES[name]

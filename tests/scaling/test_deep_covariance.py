@@ -46,6 +46,7 @@ def test_rates_are_the_steps_of_the_recursion():
 
 
 # The exact optima of 200 layers take seconds for each.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(PAIRS, {"opposite"}))
 def test_optima_of_deep_networks_converge_to_both_orders(name):
     pair, gaps = PAIRS[name], {1: [], 2: []}
@@ -112,6 +113,7 @@ def test_scaled_optima_depend_on_depth_only_through_the_root():
     assert found == pytest.approx(shallow, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_matrices_hold_variances_and_covariances():
     X = np.random.default_rng(0).standard_normal((4, 12))
     K0 = 0.05 * X @ X.T / 12
@@ -149,6 +151,7 @@ def test_flows_that_grow_without_bound_are_not_followed_to_overflow():
     assert np.isnan(found).all()
 
 
+@pytest.mark.slow
 def test_opposite_pairs_that_only_rounding_parts_have_none():
     # Opposite inputs stay so for an odd activation without biases.
     network = ft.ResidualNetwork(depth=5, bias_variance=0.0)
@@ -195,6 +198,7 @@ def precise_limit(distance):
     return math.sqrt(found.t_events[0][0])
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     "distance, tolerance", [(1e-3, 1e-10), (1e-6, 2e-10), (1e-9, 2e-7), (4e-12, 1e-4)]
 )

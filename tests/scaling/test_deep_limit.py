@@ -156,7 +156,7 @@ def test_output_variance_depends_on_the_ratio_of_the_variances_alone(ratio, weig
     assert found == pytest.approx(other, rel=1e-9)
 
 
-@pytest.mark.parametrize("activation", [slow("tanh"), "sin", "erf"])
+@pytest.mark.parametrize("activation", [slow("tanh"), slow("sin"), "erf"])
 def test_deep_networks_end_at_the_optimal_output_variance(activation):
     network = ft.ResidualNetwork(depth=1500, activation=activation)
     end = ft.optimal_output_variance(network)
@@ -173,9 +173,9 @@ def test_deep_networks_end_at_the_optimal_output_variance(activation):
         (1.25, 0.05, 0.05),
         (2.0, 0.0, 0.02),
         (1.0, 0.3, 1e-3),
-        (1.0, 0.3, 0.0),
-        (1.0, 0.0, 1e-10),
-        (1.0, 1e-9, 1e-12),
+        slow(1.0, 0.3, 0.0),
+        slow(1.0, 0.0, 1e-10),
+        slow(1.0, 1e-9, 1e-12),
         (50.0, 0.05, 0.1),
     ],
 )
@@ -208,7 +208,7 @@ def test_limit_of_tanh_is_that_of_a_general_quadrature():
     assert limit(network, 0.05) == pytest.approx(math.sqrt(time), rel=1e-5)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"bias_variance": 0.0, "weight_variance": 2.0}])
+@pytest.mark.parametrize("parameters", [{}, slow({"bias_variance": 0.0, "weight_variance": 2.0})])
 def test_orders_converge_as_they_should(parameters):
     gaps = {1: [], 2: []}
     depths = (100, 200, 400)
@@ -255,6 +255,7 @@ def test_responses_that_grow_without_bound_have_no_optimum(activation):
         ft.optimal_scaling(network, 0.05, method="deep_limit")
 
 
+@pytest.mark.slow
 def test_of_several_maxima_the_highest_that_is_ahead_counts():
     # Two saturating parts of very different scale: two maxima of M'F.
     x = sp.Symbol("x")

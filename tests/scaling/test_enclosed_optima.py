@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.precision.balls import arb, ctx
 from fieldtheory.scaling import enclosed_optima
+from tests.tables import slow
 
 WEIGHT, BIAS, K0 = (mpmath.mpf(value) for value in (1.25, 0.05, 0.05))
 
@@ -53,6 +54,7 @@ def holds(ball, value, digits):
     return abs(middle - value) <= radius
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [12, 25])
 def test_erf_against_mpmath(digits):
     net = ft.ResidualNetwork(depth=6)
@@ -98,7 +100,7 @@ def test_signs_are_proven_inside_the_interval():
     assert float(high) == pytest.approx(float(found.rad())) == pytest.approx(-float(low))
 
 
-@pytest.mark.parametrize("name, skip", [("tanh", 1.0), ("sin", 0.9), ("hard_tanh", 1.0)])
+@pytest.mark.parametrize("name, skip", [slow("tanh", 1.0), ("sin", 0.9), slow("hard_tanh", 1.0)])
 def test_float64_lies_in_the_interval(name, skip):
     net = ft.ResidualNetwork(depth=4, activation=name, skip_scale=skip, bias_variance=0.0)
     found = ft.optimal_scaling(net, 0.05, digits=15, proven=True)

@@ -40,7 +40,7 @@ def by_scalar_optimiser(network, kernel, bounds, entry=()):
     [
         {"depth": 1},
         {"depth": 10},
-        {"depth": 200},
+        slow({"depth": 200}),
         {"depth": 20, "bias_variance": 0.0, "weight_variance": 3.0},
         {"depth": 10, "skip_scale": 0.95},
         {"depth": 5, "activation": "tanh"},
@@ -54,7 +54,7 @@ def test_variance_optimum_is_where_a_scalar_optimiser_finds_it(parameters):
     assert found == pytest.approx(by_scalar_optimiser(network, 0.05, (0.01, 3)), rel=2e-7)
 
 
-@pytest.mark.parametrize("depth", [10, 50])
+@pytest.mark.parametrize("depth", [10, slow(50)])
 def test_covariance_optimum_is_where_a_scalar_optimiser_finds_it(depth):
     network = ft.ResidualNetwork(depth=depth)
     found = ft.optimal_scaling(network, K0)
@@ -87,6 +87,7 @@ def test_matrix_of_optima_is_symmetric_and_each_entry_is_that_of_its_pair():
             )
 
 
+@pytest.mark.slow_but(0, 2)
 @pytest.mark.parametrize("method", ["response", "deep_limit"])
 @pytest.mark.parametrize("norm", [1.0, 0.3])
 def test_pairs_of_equal_inputs_have_no_optimum_and_are_left_out_of_the_mean(method, norm):

@@ -12,6 +12,7 @@ from fieldtheory.scaling import saturation
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.linearised import DEPTH, INPUT, LAYER, RANGE, SCALE, SLOPE
+from tests.tables import slow
 
 GAIN = SCALE**2 * sym.WEIGHT**2 * SLOPE**2
 NUMBERS = {
@@ -42,7 +43,7 @@ def by_bisection(slope, weight, bias, K0, limit, depth):
         return float(low)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 5])
+@pytest.mark.parametrize("depth", [1, 2, slow(5)])
 def test_rows_of_the_saddle_point_are_the_printed_recursion(depth):
     # F25 eq. (62), and the readout layer.
     rows = linearised.linearised_rows(depth)
@@ -78,7 +79,7 @@ def test_closed_forms_are_the_printed_ones():
     assert sp.simplify(linearised.linearised_response() - printed) == 0
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 7])
+@pytest.mark.parametrize("depth", [1, 2, 3, slow(7)])
 def test_closed_forms_solve_the_recursion_in_exact_numbers(depth):
     kernels = [NUMBERS[INPUT]]
     for row in linearised.linearised_rows(depth)[1:-1]:
@@ -115,6 +116,7 @@ def test_order_and_coefficient_of_the_neglected_term():
     assert float(relative[1] / relative[2]) == pytest.approx(10, rel=1e-3)
 
 
+@pytest.mark.slow_but(0, 2, 5, 10, 13, 18, 21, 23)
 @pytest.mark.parametrize("bias", [0.0, 0.05, 2.0])
 @pytest.mark.parametrize("depth", [1, 10, 300])
 @pytest.mark.parametrize("weight", [0.01, 1.25, 30.0])
@@ -205,7 +207,7 @@ def test_bias_alone_fills_the_range():
     ("parameters", "slope", "match"),
     [
         ({"weight_variance": 0.0}, None, "network must have weight_variance > 0"),
-        ({"activation": sp.Symbol("x") ** 2}, None, "network must have φ'\\(0\\) ≠ 0"),
+        slow({"activation": sp.Symbol("x") ** 2}, None, "network must have φ'\\(0\\) ≠ 0"),
         ({"skip_scale": 0.5}, None, "network must have skip_scale=1"),
         ({}, 0.0, "slope must be > 0, got 0.0"),
         ({}, -1.0, "slope must be a finite real number >= 0, got -1.0"),

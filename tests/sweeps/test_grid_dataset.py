@@ -41,6 +41,7 @@ def test_every_variable_and_coordinate_is_named_in_words_and_in_latex(grids, nam
         assert grid[variable].attrs["units"] == "1", variable
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("name", MAKE)
 def test_it_draws_and_shows_itself(grids, name, tmp_path):
     grid = grids[name]

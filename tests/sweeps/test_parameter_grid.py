@@ -2,14 +2,7 @@
 
 import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 
-import joblib
 import numpy as np
 import pytest
 import sympy as sp
@@ -19,6 +12,7 @@ import fieldtheory as ft
 from fieldtheory.sweeps import parameter_grid
 from tests.examples import K0_PAIR
 from tests.rounding import assert_same, same
+from tests.tables import slow
 
 NET = ft.ResidualNetwork(depth=6, branch_scale=0.4)
 x = sp.Symbol("x", real=True)
@@ -62,7 +56,7 @@ OF_SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("over", [OF_PHI, OF_SCHEDULES], ids=["φ", "schedules"])
+@pytest.mark.parametrize("over", [slow(OF_PHI), OF_SCHEDULES], ids=["φ", "schedules"])
 def test_every_point_is_that_of_solve(over):
     grid = ft.sweep(NET, over=over, of=["output_response"], chunk=7)
     assert grid.output_response.dims == tuple(over)
@@ -152,6 +146,7 @@ def test_values_that_are_no_numbers_are_labelled_by_index():
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+@pytest.mark.slow_but(0, 2, 4)
 @pytest.mark.parametrize("kernel", [np.array(0.3), K0_PAIR], ids=["variance", "pair"])
 @pytest.mark.parametrize("scale", [0.4, (0.2, 0.5, 0.8), None], ids=str)
 def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
@@ -172,16 +167,6 @@ def test_fields_are_named_in_words_and_in_latex():
     grid = ft.sweep(NET, 0.05, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
     assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}", "units": "1"}
     assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
-
-
-def test_points_that_differ_in_scale_only_are_solved_in_one_call(monkeypatch):
-    calls = []
-    original = parameter_grid.solve
-    monkeypatch.setattr(parameter_grid, "solve", lambda *a: calls.append(1) or original(*a))
-    over = {"branch_scale": np.linspace(0.1, 1, 20), "depth": [3, 4], "K0": [0.1, 0.2]}
-    ft.sweep(NET, over=over)
-    # The first says which fields there are.
-    assert len(calls) == 1 + 2
 
 
 def test_two_processes_give_the_same_numbers():
@@ -216,35 +201,6 @@ class TestResuming:
         assert counted == [3, 4]
         assert resumed.identical(self.run(None))
 
-    @pytest.mark.slow
-    def test_after_a_kill(self, tmp_path, counted):
-        program = f"""
-import os, signal
-import fieldtheory as ft
-from fieldtheory.sweeps import parameter_grid
-original = parameter_grid._group
-def fail(network, changes, *rest):
-    if changes["depth"] == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(network, changes, *rest)
-parameter_grid._group = fail
-net = ft.ResidualNetwork(depth=6, branch_scale=0.4)
-ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
-"""
-        killed = subprocess.run([sys.executable, "-c", program], capture_output=True)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-        assert len(before) == 2
-        resumed = self.run(tmp_path)
-        assert counted == [2, 3, 4]
-        assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-        assert resumed.identical(self.run(None))
-
-    def test_finished_runs_are_read_not_computed(self, tmp_path, counted):
-        first = self.run(tmp_path / "new" / "folder")
-        counted.clear()
-        assert self.run(tmp_path / "new" / "folder", jobs=2).identical(first) and not counted
-
     def test_a_chunk_that_cannot_be_read_is_computed_again(self, tmp_path, counted):
         first = self.run(tmp_path)
         damaged = sorted(tmp_path.iterdir())[1]
@@ -255,11 +211,13 @@ ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
     @pytest.mark.parametrize(
         "changes",
         [
-            {"over": over | {"depth": [2, 3, 4, 5, 7]}},
+            slow({"over": over | {"depth": [2, 3, 4, 5, 7]}}),
             {"over": over | {"branch_scale": [0.2, np.nextafter(0.4, 1)]}},
             {"over": over | {"activation": ["erf"]}},
-            {"of": ["output_response", "optimal_scaling"], "over": {"depth": [2, 3, 4, 5, 6]}},
-            {"chunk": 3},
+            slow(
+                {"of": ["output_response", "optimal_scaling"], "over": {"depth": [2, 3, 4, 5, 6]}}
+            ),
+            slow({"chunk": 3}),
         ],
     )
     def test_another_specification_uses_no_old_chunk(self, tmp_path, changes, counted):
@@ -279,40 +237,6 @@ ft.sweep(net, 0.05, over={self.over!r}, chunk=2, directory={str(tmp_path)!r})
         results = [ft.sweep(NET.replace(activation=phi), 0.05, **arguments) for phi in named]
         assert len(counted) == 20
         assert (results[0].output_response < results[1].output_response).all()
-
-
-@pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    K0 = 0.2 * np.eye(8) + 0.1
-    over = {"branch_scale": np.linspace(0.05, 0.3, 24), "depth": [400]}
-    arguments = {"over": over, "of": ["output_response"], "chunk": 1}
-    expected = ft.sweep(NET, K0, **arguments)
-    at_kill = []
-
-    def kill(worker):
-        while len(list(tmp_path.glob("*.npz"))) < 3:
-            time.sleep(0.005)
-        at_kill.append(len(list(tmp_path.glob("*.npz"))))
-        os.kill(worker, signal.SIGKILL)
-
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        distributed.LocalCluster(processes=True, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        workers = set(client.run(os.getpid).values())
-        assert len(workers) == 2 and os.getpid() not in workers
-        victim = min(workers)
-        killer = threading.Thread(target=kill, args=(victim,), daemon=True)
-        killer.start()
-        with joblib.parallel_config("dask"):
-            found = ft.sweep(NET, K0, directory=tmp_path, **arguments)
-        killer.join(timeout=10)
-        assert victim not in client.run(os.getpid).values()
-    assert at_kill and at_kill[0] < 20
-    assert len(list(tmp_path.glob("*.npz"))) == 24
-    assert found.identical(expected)
 
 
 def test_parts_in_a_folder_take_some_seconds_by_their_deepest_point(tmp_path, monkeypatch):

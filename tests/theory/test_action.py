@@ -89,6 +89,7 @@ def naive_derivative(action, first, second):
 PAIRS = {1: list(itertools.product(range(3), repeat=2)), 2: [(1, 2), (3, 1), (2, 3)]}
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("depth", PAIRS)
 def test_hessian_by_differentiating_the_whole_action_first(depth):
     """Derivatives of the full S(C, C̃), C̃ = 0 only afterwards; at depth 2 between any two layers."""
@@ -132,6 +133,7 @@ def test_third_cumulant():
     assert equal(action.derivative((1, 1, 1)), sym.WIDTH * a**3 * cumulant)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_action_integrated_numerically():
     """All blocks at depth one against finite differences of S itself, ν_0 = 2."""
     net, K0 = network(1, branch_scale=0.8), 0.3

@@ -68,6 +68,7 @@ QUICK = [("two inputs", COLUMN), ("feed-forward", PAPER)]
 TYPESET = [(name, options) for name in CASES for options in ({}, COLUMN, PAPER)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, options", [case if case in QUICK else slow(*case) for case in TYPESET], ids=str
 )
@@ -107,9 +108,9 @@ def of_document(document):
 @pytest.mark.parametrize(
     "arguments, layers, options",
     [
-        (CASES["per layer"][0] | {"depth": 2}, "explicit", COLUMN),
-        ({"depth": 2, "inputs": 2, "activation": "erf"}, "explicit", {}),
-        ({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25"}),
+        slow(CASES["per layer"][0] | {"depth": 2}, "explicit", COLUMN),
+        slow({"depth": 2, "inputs": 2, "activation": "erf"}, "explicit", {}),
+        slow({"depth": 2, "activation": "tanh"}, "generic", {"notation": "F25"}),
         ({"network": ft.FeedForwardNetwork(depth=2)}, "generic", {"misprints": False}),
     ],
 )
@@ -120,7 +121,7 @@ def test_its_list_has_the_symbols_that_occur_and_no_others(arguments, layers, op
     assert known <= used
 
 
-@pytest.mark.parametrize("notation", [None, "F25"])
+@pytest.mark.parametrize("notation", [None, slow("F25")])
 def test_remarks_on_misprints_can_be_left_out(notation):
     th = ft.derive(1, activation="erf")
     with_remarks, without = (th.document(notation=notation, misprints=m) for m in (True, False))
@@ -144,6 +145,7 @@ def test_letters_columns_and_functions_are_those_asked_for():
     assert "S_{22} &= N \\begin{pmatrix}" in explicit and "M'_{2} \\chi^{(2)}" in explicit
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("name", CASES)
 def test_its_results_are_those_of_the_derivation(name):
     arguments, layers = CASES[name]

@@ -104,6 +104,7 @@ CASES = [(1, of) for of in NETWORKS] + [(2, NETWORKS[-1])]
 CASES += [pytest.param(2, of, marks=pytest.mark.slow) for of in NETWORKS if (2, of) not in CASES]
 
 
+@pytest.mark.slow_but(5)
 @pytest.mark.parametrize("inputs, of", CASES, ids=str)
 def test_propagators_are_those_of_the_recursion(of, inputs):
     """G11 of C and of X, and responses, against four lines of quadrature and differences."""
@@ -128,7 +129,7 @@ def test_propagators_are_those_of_the_recursion(of, inputs):
         np.testing.assert_allclose(net.width * G11[np.ix_(own, own)], layer.V, **close)
 
 
-@pytest.mark.parametrize("of", [("tanh", "rms", "post"), ("erf", None)], ids=str)
+@pytest.mark.parametrize("of", [slow(("tanh", "rms", "post")), ("erf", None)], ids=str)
 def test_loops_of_the_action_are_the_shift_of_the_mean(of):
     net, th = network(*of), theory(*of)
     loops = Correction(th.network_action, th.propagator, 1, 1).expression
@@ -148,7 +149,9 @@ def vanishes(expr):
     return sp.simplify(expr.xreplace({e: sp.Dummy() for e in nodes})) == 0
 
 
-@pytest.mark.parametrize("of", [("tanh", "rms", "post"), ("erf", "rms", "pre", True)], ids=str)
+@pytest.mark.parametrize(
+    "of", [("tanh", "rms", "post"), slow(("erf", "rms", "pre", True))], ids=str
+)
 def test_hessian_by_differentiating_the_whole_action_first(of):
     th = theory(*of, depth=1)
     action, H = th.network_action, th.hessian
@@ -197,6 +200,7 @@ def test_one_linear_layer_is_exact_to_its_order():
     assert sp.simplify((found - typed).subs({of.sigma_b: 0, of.sigma_bprime: 0})) == 0
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("of", [n for n in NETWORKS if n[1] != "layer"], ids=str)
 def test_what_is_printed_follows_from_the_propagator(of):
     """V' = J V J + S with the printed J and S is N G11 of one layer."""

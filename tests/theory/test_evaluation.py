@@ -34,6 +34,7 @@ def close(left, right):
     np.testing.assert_allclose(left, right, rtol=0, atol=1e-12 * scale)
 
 
+@pytest.mark.slow_but(25)
 @pytest.mark.parametrize("is_named", [False, True], ids=["open", "named"])
 @of_networks
 def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation, is_named):
@@ -49,6 +50,7 @@ def test_inverse_of_the_lambdified_hessian_is_solve(depth, gamma, activation, is
     assert not G[size:, size:].any()
 
 
+@pytest.mark.slow_but(4, 8, 12, 13, 20, 24, 28, 29)
 @pytest.mark.parametrize("depth", [1, 2, slow(3), slow(4)])
 @gammas
 @activations
@@ -75,6 +77,7 @@ def full_matrix(solution):
     return np.moveaxis(np.array(rows), -1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("derived", "gamma"), crossed([(1, None), (2, None), (1, "erf")], GAMMAS))
 def test_two_inputs(derived, gamma):
     depth, activation = derived
@@ -92,6 +95,7 @@ def test_two_inputs(derived, gamma):
     close(kernels, full_matrix(solution))
 
 
+@pytest.mark.slow_but(7)
 @activations
 @gammas
 def test_blocks_against_the_oracle(activation, gamma):

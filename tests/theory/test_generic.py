@@ -27,6 +27,7 @@ from fieldtheory.theory.typesetting.layer_quantities import (
 from fieldtheory.theory.typesetting.layout import Equation
 from tests.examples import derivation
 from tests.expanding import expand_averages
+from tests.tables import slow
 from tests.theory.test_observable import HalfLinear, TwoSlopes
 from tests.theory.test_propagator import equal
 
@@ -110,6 +111,7 @@ def test_source_block(depth):
         assert expand_averages(difference.rewrite(GaussianAverage)) == 0
 
 
+@pytest.mark.slow_but(0)
 @depths
 def test_response(depth):
     """The recursion with the explicit G12 put in, and the running product."""
@@ -124,7 +126,7 @@ def test_response(depth):
             assert equal(explicit(generic.response_product(l, m), depth), G12[l, m])
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, slow(2)])
 def test_covariance(depth):
     th = derivation(depth)
     for l, m in itertools.product(range(1, depth + 2), repeat=2):
@@ -152,6 +154,7 @@ def notation(family, depth, scales=None, inputs=1):
     return Notation(layers, sp.Integer(depth), inputs, None, True)
 
 
+@pytest.mark.slow_but(0)
 @depths
 @each_scale
 def test_matrices_in_short_symbols_are_those_of_the_derivation(depth, scales):
@@ -167,6 +170,7 @@ def test_matrices_in_short_symbols_are_those_of_the_derivation(depth, scales):
             assert equal(found.rewrite(GaussianAverage), derived[i, j].rewrite(GaussianAverage))
 
 
+@pytest.mark.slow_but(0)
 @each_family
 def test_definitions_for_any_layer_are_those_at_each(family):
     """What is listed below a formula for symbolic layers, at every layer of three."""
@@ -186,7 +190,7 @@ def test_definitions_for_any_layer_are_those_at_each(family):
         assert expand_averages(slope - row / (sym.WIDTH * weight)) == 0
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, slow(2)])
 def test_blocks_of_two_inputs_are_those_of_one_with_matrices(depth):
     """Between layers k and l the Hessian of a pair is that of one input, M' and Q matrices."""
     pair, n = derivation(depth, 2), notation(ft.ResidualNetwork, depth)

@@ -47,6 +47,7 @@ def typed_S22(k, l, depth):
     return sym.WIDTH * a * correlator.rewrite(GaussianAverage)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_blocks_are_the_typed_formulas(depth):
     hessian = derivation(depth).hessian

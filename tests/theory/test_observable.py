@@ -18,6 +18,7 @@ from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import K0_PAIR, oracle
 from tests.oracles import recursion
+from tests.tables import slow
 
 SHARE = sp.Rational(1, 4)
 
@@ -110,7 +111,7 @@ def test_linear_features_are_a_linear_network_of_larger_weights():
         np.testing.assert_allclose(getattr(s, name), getattr(twin, name), rtol=1e-12, atol=1e-18)
 
 
-@pytest.mark.parametrize("block", ["G12", "G11"])
+@pytest.mark.parametrize("block", ["G12", slow("G11")])
 def test_blocks_of_the_derivation_are_those_of_solve(block):
     net = network(depth=1, branch_scale=0.5)
     theory = ft.derive(net)
@@ -128,6 +129,7 @@ def test_formulas_change():
     assert named[0] != named[1]
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("family", [HalfLinear, TwoSlopes])
 @pytest.mark.parametrize("layers", ["generic", "explicit"])
 def test_two_features_of_two_inputs(family, layers):
@@ -166,6 +168,7 @@ def test_optimal_scaling_is_the_maximum_of_the_response():
     assert abs(best - ft.optimal_scaling(plain(net), 0.05)) > 0.01
 
 
+@pytest.mark.slow
 def test_deep_limit_of_the_optimum():
     nets = [TwoSlopes(depth=depth, weight_variance=0.5) for depth in (50, 200)]
     K0 = 0.05

@@ -11,6 +11,7 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.propagator import forward_substitution
 from tests.examples import derivation
+from tests.tables import slow
 from tests.theory.test_hessian import slope
 from tests.theory.test_saddle_point import coefficients
 
@@ -29,7 +30,7 @@ def equal(left, right):
     return sp.cancel(masked(left - right)) == 0
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("depth", [1, 2, 3, slow(4)])
 def test_response_is_a_running_product(depth):
     """Δ12^lm = a_l M'_{l-1} Π_{j=m+1}^{l-1} (γ_j² + a_j M'_{j-1}), column 0 over ν_0."""
     G12 = derivation(depth).propagator.G12
@@ -46,6 +47,7 @@ def test_response_is_a_running_product(depth):
         assert equal(G12[l, m], expected)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("depth, inputs", [(1, 1), (2, 1), (1, 2)])
 def test_blocks_are_those_of_the_inverse(depth, inputs):
     """G S'' = −1 with random rationals for all averages and symbols: exact, no rounding."""

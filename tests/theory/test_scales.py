@@ -59,6 +59,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("scales", NETWORKS.values(), ids=NETWORKS)
 def test_numbers_are_those_of_the_network(scales):
     """The theory of a network, and the one with all symbols, in numbers."""
@@ -68,6 +69,7 @@ def test_numbers_are_those_of_the_network(scales):
         np.testing.assert_allclose(G12, ft.solve(net(**scales), 0.05).G12, rtol=1e-12)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("value", [0.3, sp.Rational(3, 10), 1, "symbol", "per layer"])
 def test_a_scale_that_fits_is_taken(value):
     theory = ft.derive(depth=2, branch_scale=value)

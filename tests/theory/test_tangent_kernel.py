@@ -11,6 +11,7 @@ from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, X, Y, layer_averages
 from fieldtheory.theory.tangent_kernel import family_tangent, layer_tangent, readin_tangent
+from tests.tables import slow
 
 LAYER = sym.parameters(ft.ResidualNetwork, "l")
 
@@ -37,6 +38,7 @@ class TwoFeatures(ft.ResidualNetwork):
         return parameters["branch_scale"] ** 2 * total
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize("family", [ft.ResidualNetwork, TwoFeatures])
 @pytest.mark.parametrize("readout", [False, True], ids=["layer", "readout"])
 def test_coefficients_and_averages_are_those_of_the_saddle_point(family, readout):
@@ -51,7 +53,7 @@ def test_coefficients_and_averages_are_those_of_the_saddle_point(family, readout
     assert sp.simplify(sp.expand(found.growth) - sp.expand(gamma**2 + a * price)) == 0
 
 
-@pytest.mark.parametrize("family", [ft.ResidualNetwork, TwoFeatures])
+@pytest.mark.parametrize("family", [ft.ResidualNetwork, slow(TwoFeatures)])
 def test_standard_parametrization(family):
     """The entries of W are σ_w/√N times the trained numbers of the other: N/σ_w² times the sum."""
     parameters = sym.parameters(family, "l")

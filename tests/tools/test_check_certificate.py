@@ -18,6 +18,8 @@ TOOL = Path(__file__).parents[2] / "tools" / "check_certificate.py"
 sys.path.insert(0, str(TOOL.parent))
 from check_certificate import Rejected, check  # noqa: E402
 
+from tests.tables import slow  # noqa: E402
+
 sys.path.pop(0)
 
 DIGITS = 20
@@ -58,7 +60,7 @@ def output_variance(path, bias=0.05, digits=DIGITS):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("bias", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("bias", [slow(0.0), slow(0.05), 0.3])
 def test_output_variance(tmp_path, bias):
     certificate = output_variance(tmp_path / "file", bias)
     assert check(certificate).startswith("optimal output variance")

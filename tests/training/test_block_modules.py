@@ -105,6 +105,7 @@ def test_module_is_the_network_of_its_weights(name):
     assert {variance for _, variance in unit.priors()} == {1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_law_is_that_of_explicit_weights(name):
     net, samples = network(name), 1500
@@ -160,6 +161,7 @@ def covariance(name, net, K):
     return 0.81 * (1.3 * square + net.outer_bias_variance), fourth - square**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURED)
 def test_measured_blocks_are_the_theory(name):
     """⟨f²⟩ is C̄(K), and responds to K, to order 1/N."""
@@ -187,6 +189,7 @@ def test_measured_blocks_are_the_theory(name):
     assert abs(m.parallel - parallel) < 4 * m.parallel_error < 0.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURED)
 def test_hidden_units_fluctuate_as_the_theory(name):
     """(1/M) Σ a² over networks, of one signal: C̄ and ⟨a²; a²⟩/M are exact at every width."""

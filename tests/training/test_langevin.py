@@ -34,6 +34,7 @@ def test_quadratic_losses_are_sampled_exactly_at_large_steps():
     assert abs(found * precision - 1) < 4 * (2 / n) ** 0.5
 
 
+@pytest.mark.slow
 def test_linear_residual_network():
     x, y = np.array([1.0, -0.6, 1.5]), np.array([1.2, -0.2, 1.0])
     net = ft.ResidualNetwork(
@@ -63,6 +64,7 @@ def test_linear_residual_network():
     assert abs(q - 1.1 * 0.7 * (1 + 0.64 * 1.5)) > 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parametrization", ["standard", tables.slow("ntk")])
 def test_tiny_network_against_importance_sampling_of_weights(parametrization):
     X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]])

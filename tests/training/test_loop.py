@@ -12,6 +12,7 @@ from tests.rounding import assert_same
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory import training  # noqa: E402
 from fieldtheory.training import loop  # noqa: E402
+from tests.tables import slow  # noqa: E402
 
 NET = ft.ResidualNetwork(depth=2, width=6, input_dim=3)
 RNG = np.random.default_rng(0)
@@ -131,10 +132,10 @@ def test_cross_entropy_of_copies():
 @pytest.mark.parametrize(
     ("optimiser", "options"),
     [
-        (langevin, {}),
-        (sgd, {"batch_size": 3}),
+        slow(langevin, {}),
+        slow(sgd, {"batch_size": 3}),
         (sgd, {"batch_size": 3, "made": with_dropout}),
-        (lbfgs, {"made": with_dropout}),
+        slow(lbfgs, {"made": with_dropout}),
     ],
     ids=["langevin", "sgd", "dropout", "lbfgs"],
 )

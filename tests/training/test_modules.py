@@ -49,6 +49,7 @@ def test_large_signals_leave_no_nan(name):
     assert torch.isfinite(value).all() and torch.isfinite(x.grad).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["erf", "relu", "gelu", "hard_tanh", "sin"])
 def test_kernels_are_those_of_the_prior(name):
     net = NET.replace(activation=name)

@@ -45,6 +45,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.slow_but(1, 2, 4, 12, 16, 19, 21, 22)
 @pytest.mark.parametrize(("f", "points", "parity"), FUNCTIONS, ids=str)
 def test_pieces(f, points, parity):
     found = pieces_of(f, h)

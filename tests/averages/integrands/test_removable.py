@@ -12,7 +12,7 @@ from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import precise
-from tests.tables import crossed, some
+from tests.tables import crossed, slow, some
 
 
 def quotient(top, bottom, limit):
@@ -27,6 +27,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow_but(9)
 @pytest.mark.parametrize(("text", "K"), crossed(TABLE, [1e-6, 0.3, 2.0]))
 def test_one_variable(text, K):
     """M, and M' as ⟨φ² (h²/K − 1)⟩/(2K)."""
@@ -38,6 +39,7 @@ def test_one_variable(text, K):
     assert float(found.susceptibility(K)) == pytest.approx(float(slope), rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", some(TABLE, {"tanh(h)/h"}))
 def test_two_variables(text):
     found, phi = layer_functions(activation_from_text(text)), TABLE[text]
@@ -49,7 +51,7 @@ def test_two_variables(text):
     assert float(found.connected(0.3, 0.4, 0.1)) == pytest.approx(float(squares), rel=1e-10)
 
 
-@pytest.mark.parametrize("text", ["sin(h)/h", "tanh(h)/h", "erf(h)/h"])
+@pytest.mark.parametrize("text", [slow("sin(h)/h"), "tanh(h)/h", slow("erf(h)/h")])
 def test_networks(text):
     net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.3)
     one, pair = ft.solve(net, 0.2), ft.solve(net, [[0.2, 0.1], [0.1, 0.3]])

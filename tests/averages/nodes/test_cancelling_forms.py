@@ -10,7 +10,7 @@ from fieldtheory.compiling.explanation import explain
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
 from fieldtheory.theory.elementary_averages import K_XX, K_XY
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 # Of each the functions of trigonometric and hyperbolic waves, (weight, frequency, phase): sums of
 # weight cos(frequency h + phase), whose averages are elementary.
@@ -78,6 +78,7 @@ def test_averages_of_one_variable(activation: str, variance: float) -> None:
         assert got == pytest.approx(float(value.real), rel=1e-12, abs=1e-12 * size)
 
 
+@pytest.mark.slow_but(24)
 @pytest.mark.parametrize("activation", WAVES)
 @pytest.mark.parametrize(("variance", "ratio"), crossed(VARIANCES, (1.0, 1.7)))
 def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> None:
@@ -110,7 +111,8 @@ def test_the_reason_is_said(text: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ("erf", "relu", "gelu", "sin", "cos", "exp(-h**2)", "exp", "sinh", "sign")
+    "name",
+    ("erf", "relu", slow("gelu"), "sin", "cos", slow("exp(-h**2)"), "exp", slow("sinh"), "sign"),
 )
 def test_usual_forms_stay_whole(name: str) -> None:
     averages = found(name).averages
@@ -120,7 +122,7 @@ def test_usual_forms_stay_whole(name: str) -> None:
         assert row.rule == "closed form" and "mpmath" not in row.reason
 
 
-@pytest.mark.parametrize("deviations", [4.0, 7.0])
+@pytest.mark.parametrize("deviations", [slow(4.0), 7.0])
 def test_thresholds_far_from_the_signals(deviations: float) -> None:
     """⟨φ²⟩ of a ramp that begins so many deviations away."""
     s = mpmath.mpf(0.2 / deviations)

@@ -198,6 +198,7 @@ INTEGRATED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but(22)
 @pytest.mark.parametrize(("name", "variance"), crossed(INTEGRATED, [R(1, 500), R(1), R(300)]))
 def test_one_variable_against_integration(name, variance):
     F, _ = ONE_VARIABLE[name]
@@ -254,6 +255,7 @@ PAIRS = ["erf erf", "relu relu", "relu2 relu2", "sign sign", "erf sign", "gelu g
          "leaky leaky", "sin sin", "exp polynomial", "abs abs"]  # fmt: skip
 
 
+@pytest.mark.slow_but(8)
 @pytest.mark.parametrize("name", some(PAIRS, list(PAIRS)[::2]))
 def test_derivative_and_closed_form_commute(name):
     node = GaussianAverage(TWO_VARIABLES[name][0], (x, y), K2)
@@ -276,7 +278,7 @@ def test_third_derivatives_with_delta_functions():
 # Special covariances --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["erf", "relu", "leaky_relu", "linear", "gelu", "sin"])
+@pytest.mark.parametrize("name", ["erf", "relu", "leaky_relu", "linear", slow("gelu"), "sin"])
 def test_identical_inputs_are_one_input(name):
     phi = ACTIVATIONS[name]
     pair = GaussianAverage(phi(x) * phi(y), (x, y), [[K, K], [K, K]]).doit()

@@ -29,6 +29,7 @@ def difference(function, place):
     return (8 * near - far) / (12 * STEP)
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_derivatives_are_differences(name):
     phi = as_activation(name)
@@ -43,6 +44,7 @@ def test_derivatives_are_differences(name):
     assert by_a(*K) == pytest.approx(difference(lambda s: values(s, 0.5, 0.3), 0.7), rel=2e-9)
 
 
+@pytest.mark.slow_but(4)
 @pytest.mark.parametrize(
     ("name", "off"),
     crossed(["hardshrink", "softshrink", "heaviside(h-1)*tanh(h)"], [1e-3, 1e-9]),

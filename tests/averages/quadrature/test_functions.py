@@ -7,6 +7,7 @@ from fieldtheory.averages.errors import QuadratureError
 from fieldtheory.averages.quadrature.one_variable import Means, integrated
 from fieldtheory.averages.quadrature.panelled_functions import NODES, ORDER, Function
 from fieldtheory.averages.quadrature.panels import nodes_of, subdivided, summed
+from tests.tables import slow
 
 RELU = Function(lambda h: np.maximum(h, 0), lambda h: 1.0 * (h > 0), (0.0,))
 
@@ -92,10 +93,10 @@ def test_sums():
 @pytest.mark.parametrize(
     ("value", "word"),
     [
-        (lambda h: np.sin(500 * h), "varies too fast"),
+        slow(lambda h: np.sin(500 * h), "varies too fast"),
         (lambda h: np.exp(h**2), "exponentially"),
         (lambda h: np.exp(h) * np.sin(h), "exponentially"),
-        (lambda h: 1 / h**2, "did not reach"),
+        slow(lambda h: 1 / h**2, "did not reach"),
     ],
 )
 def test_outside_the_promise(value, word):

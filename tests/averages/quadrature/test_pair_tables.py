@@ -18,6 +18,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow_but(0, 7, 14, 24, 28, 35, 38, 55)
 @pytest.mark.parametrize(
     ("variance", "c"), crossed([0.3, 5.0, 300.0, 3e4], [-0.97, -0.2, 0.01, 0.6, 0.95, 0.9999])
 )
@@ -37,6 +38,7 @@ def test_a_cell_gives_the_averages(name, variance, c):
         assert (np.abs(slope - exact.by_t) * K <= tolerance * slopes)[known].all()
 
 
+@pytest.mark.slow_but(32, 48)
 @pytest.mark.parametrize(("apart", "c"), crossed([1e-3, 0.1, 1.0, 8.0], [-0.9, 0.5, 0.95, 0.9999]))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_cell_of_different_variances_gives_the_averages(name, apart, c):

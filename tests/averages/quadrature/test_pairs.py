@@ -46,6 +46,7 @@ def of_relu(a, b, t):
     return value, by_t, np.sqrt(b / a) * sine / (4 * np.pi), np.sqrt(a / b) * sine / (4 * np.pi)
 
 
+@pytest.mark.slow_but(0, 1, 2, 7)
 @pytest.mark.parametrize(
     "variances", [(1e-8, 1e-8), (0.05, 2.0), (1.0, 1.0), (30.0, 0.3), (1e6, 1e4)]
 )
@@ -62,6 +63,7 @@ def test_closed_forms(function, exact, variances):
         assert (error > 0).all()
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("functions", "c"),
     crossed([(TANH, TANH), (RELU, TANH), (CLIP, CLIP), (TANH, CLIP)], [0.4, -0.7, 0.9]),
@@ -93,6 +95,7 @@ def test_errors_of_a_series_are_in_units_of_the_functions():
     np.testing.assert_allclose(of_large, errors * scale**2, rtol=1e-9)
 
 
+@pytest.mark.slow_but(0, 2, 4, 6, 10, 12, 15, 17)
 @pytest.mark.parametrize("function", [TANH, CLIP, STEP, Function(lambda h: 1 / (1 + h**2))])
 @pytest.mark.parametrize("K", [1e-8, 1e-4, 1.0, 1e4, 1e6])
 def test_connected_averages(function, K):

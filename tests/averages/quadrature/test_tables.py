@@ -11,6 +11,7 @@ from fieldtheory.networks.activations import as_activation, h
 STEEP = ["where(h>1,tanh(h),0)", "tanh(h)", "softsign", "hard_sigmoid", "exp(-abs(h))", "swish"]
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize("name", STEEP)
 @pytest.mark.parametrize("order", [8, 32])
 def test_tables_at_all_variances(name, order):

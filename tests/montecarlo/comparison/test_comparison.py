@@ -180,6 +180,7 @@ class TestLoops:
             found |= {row["quantity"] for row in rows if row["verdict"] == "disagrees"}
         return found
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("factor", [0.87, 1.13])
     def test_a_fault_is_found(self, factor):
         assert self.found_faults(*self.simulated(1500), factor) == {
@@ -220,6 +221,7 @@ class TestRemainders:
         vars(wrong)["kernels"] = (1 + excess) * wrong.kernels
         assert compare(wrong, narrow).verdict == "disagrees"
 
+    @pytest.mark.slow_but(1)
     @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
     @pytest.mark.parametrize("activation", ["erf", "relu", "tanh"])
     @pytest.mark.parametrize("gamma", [0.0, 1.0])

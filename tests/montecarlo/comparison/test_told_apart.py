@@ -7,6 +7,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.comparison.compared import Compared
+from tests.tables import slow
 
 
 def coefficient(error, theory=(1.0, 2.0), remainder=(0.0, 0.0), simulation=None):
@@ -86,7 +87,7 @@ def test_nothing_is_told_apart():
     assert "Not decided: extrapolated from the widths 2 and 3, none of" in found.statement
 
 
-@pytest.mark.parametrize("variance_reduction", [None, "control_variate"])
+@pytest.mark.parametrize("variance_reduction", [None, slow("control_variate")])
 def test_what_is_zero_everywhere_is_no_agreement(variance_reduction):
     """Without branches nothing shifts the means, and pairs of neurons are independent."""
     net = ft.ResidualNetwork(depth=2, activation="erf", width=50, branch_scale=0.0)

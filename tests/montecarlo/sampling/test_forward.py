@@ -4,45 +4,9 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.montecarlo.sampling.forward import (
-    Neurons,
-    correlated,
-    feature_functions,
-    forward,
-    gram,
-    in_tiles,
-)
+from fieldtheory.montecarlo.sampling.forward import Neurons, feature_functions, forward
 from fieldtheory.numerics.covariance_roots import psd_root
-from tests.examples import PHI, network
-
-
-def test_a_pass_is_the_network_written_out():
-    net, n, width = network(3, "erf", [0.7, 0.0, -0.5]), 5, 6
-    rng = np.random.default_rng(0)
-    f = rng.standard_normal((4, n, 2, width))
-    handed = []
-
-    def residual(l, kernel, features):
-        handed.append((kernel, features))
-        return f[l]
-
-    sampler, found = Neurons(net, residual), []
-    h = f[0]
-    a = [*net.branch_scales**2 * 1.25, 1.4]
-    c = [*net.branch_scales**2 * 0.05, 0.1]
-    for l, C in forward(sampler, np.eye(2)):
-        if l:
-            h = net.skip_scales[l - 1] * h + f[l]
-        activity = PHI["erf"](h)
-        kernel = a[l] * np.einsum("npi,nqi->npq", activity, activity) / width + c[l]
-        assert l == len(found) and len(sampler.features) == 1
-        np.testing.assert_allclose(sampler.h, h, rtol=1e-14)
-        np.testing.assert_allclose(sampler.features[0], activity, rtol=1e-14)
-        np.testing.assert_allclose(C, kernel, rtol=1e-13)
-        found.append((C, sampler.features))
-    assert handed[0][0].tolist() == np.eye(2).tolist() and handed[0][1] == ()
-    for before, (kernel, features) in zip(found, handed[1:], strict=False):
-        assert kernel is before[0] and features is before[1]
+from tests.examples import network
 
 
 def test_a_pass_stops_where_a_kernel_overflows():
@@ -54,31 +18,17 @@ def test_a_pass_stops_where_a_kernel_overflows():
         next(huge)
 
 
-def test_parameters_of_a_layer():
-    found = network(3, gamma=[0.1, 0.2, 0.3]).of_layer(3)
-    assert (found["branch_scale"], found["skip_scale"]) == (0.5 + 0.3 * 2, 0.3)
-    assert found["readout_weight_variance"] == 1.4
+@pytest.mark.parametrize("rank", [1, 3, 7])
+def test_roots_of_singular_matrices(rank):
+    factors = np.random.default_rng(rank).standard_normal((20, 7, rank))
+    matrices = factors @ factors.swapaxes(1, 2)
+    roots = psd_root(matrices)
+    scale = np.abs(matrices).max()
+    np.testing.assert_allclose(roots @ roots.swapaxes(1, 2), matrices, rtol=0, atol=1e-14 * scale)
+    assert (np.abs(roots).max(axis=1) > 0).sum() == 20 * rank
 
 
-def test_grams_of_several_features():
-    x, y = np.random.default_rng(0).standard_normal((2, 3, 4, 5))
-    expected = (np.einsum("npi,nqi->npq", x, x) + np.einsum("npi,nqi->npq", y, y)) / 5
-    found = gram(x, y)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
-
-
-def test_gaussians_have_their_covariance():
-    C = np.array([[[0.5, 0.3], [0.3, 0.5]], [[1.0, 1.0], [1.0, 1.0]]])
-    drawn = correlated(psd_root(C), np.random.default_rng(0).standard_normal((2, 2, 100_000)))
-    np.testing.assert_allclose(gram(drawn), C, rtol=0, atol=0.02)
-    np.testing.assert_allclose(drawn[1, 0], drawn[1, 1], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("samples", "sizes"), [(7, [3, 3, 1]), (6, [3, 3]), (2, [2])])
-def test_tiles(samples, sizes):
-    assert in_tiles(lambda size: size, samples, 3) == sizes
-
-
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("expression", "value", "slope"),
     [

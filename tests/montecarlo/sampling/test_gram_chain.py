@@ -9,6 +9,7 @@ import fieldtheory as ft
 from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from tests.oracles.gram_products import gram_moments
 from tests.rounding import assert_same
+from tests.tables import slow
 
 K0 = {
     1: 0.7,
@@ -49,6 +50,7 @@ def net(**changes):
     return ft.BlockNetwork(**defaults | changes)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("inputs", "changes"),
     [
@@ -75,6 +77,7 @@ def test_gram_matrices_are_those_of_the_weights(inputs, changes):
         assert np.abs(z).max(initial=0.0) < MOST, (name, z)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("method", ["kernel", "weights"])
 @pytest.mark.parametrize(
     ("inputs", "width", "hidden", "skip"), [(1, 4, 2, 0.0), (2, 4, 6, 0.5), (3, 3, 12, 1.0)]
@@ -169,7 +172,7 @@ def test_inputs_themselves():
         assert np.abs(scores(drawn[0], drawn[1], name)).max() < MOST
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", [slow("kernel"), "weights"])
 def test_chunks_files_and_samples(method, tmp_path):
     network = net(gated=True, width=8)
     plain = ft.simulate(network, K0[2], samples=60, seed=4, method=method, keep=True)

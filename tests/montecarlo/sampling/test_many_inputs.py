@@ -51,6 +51,7 @@ def test_sampled_paths(solution, layer):
     assert (sampled.error[1:].max(axis=(1, 2)) < 0.1 * size).all()
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_repetitions(solution):
     exact = ft.covariance_with(solution, U)
     runs = [ft.covariance_with(solution, U, samples=800, seed=seed) for seed in range(40)]

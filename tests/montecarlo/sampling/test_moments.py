@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fieldtheory.montecarlo.sampling.moments import jackknife, merge, moments_of, remove
+from tests.tables import slow
 
 
 def draws(n, offset=0.0, scale=1.0, seed=0):
@@ -99,7 +100,7 @@ def test_an_error_of_what_does_not_fluctuate_is_zero():
 
 @pytest.mark.parametrize(
     ("sizes", "lowest"),
-    [([25] * 40, 0.93), ([30] * 20 + [20] * 20, 0.93), ([2] * 40, 0.91), ([1] * 20, 0.87)],
+    [slow([25] * 40, 0.93), slow([30] * 20 + [20] * 20, 0.93), ([2] * 40, 0.91), ([1] * 20, 0.87)],
 )
 def test_intervals_cover_moments_of_normal_samples(sizes, lowest):
     # 3000 groups of three variables are as many repetitions; the binomial error is 0.4 %.

@@ -18,6 +18,7 @@ from tests.montecarlo.statistics_of_draws import (
 )
 from tests.oracles import weights
 from tests.rounding import assert_same
+from tests.tables import slow
 
 WIDTH = 16
 DRAWS = 4000
@@ -43,6 +44,7 @@ def ensemble(net, method, seed=0, **arguments):
     return simulate(net, K0_PAIR, method=method, seed=seed, **options)
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("gamma", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("activation", ["erf", "relu"])
 def test_both_samplers_follow_the_law_of_explicit_weights(activation, gamma):
@@ -59,7 +61,7 @@ def test_both_samplers_follow_the_law_of_explicit_weights(activation, gamma):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"width": 2 * WIDTH}, {"branch_scale": [0.53, 0.8, 1.1]}, {"skip_scale": 0.75}],
+    [slow({"width": 2 * WIDTH}), slow({"branch_scale": [0.53, 0.8, 1.1]}), {"skip_scale": 0.75}],
     ids=["width", "branch", "skip"],
 )
 def test_the_two_sample_test_tells_similar_laws_apart(changes):
@@ -68,6 +70,7 @@ def test_the_two_sample_test_tells_similar_laws_apart(changes):
     assert p_value(first, other) < 1e-6
 
 
+@pytest.mark.slow_but(2)
 @pytest.mark.parametrize("method", ["kernel", "weights"])
 @pytest.mark.parametrize("gamma", [0.0, 0.7, (1.0, 0.5, 0.8)])
 def test_exact_linear_networks(method, gamma):
@@ -82,7 +85,7 @@ def test_exact_linear_networks(method, gamma):
     assert np.abs(z_scores(found, "four_point", 1.2 * exact["four_point"])).max() > 6
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", ["kernel", slow("weights")])
 def test_exact_covariances_between_inputs(method):
     net = small("linear", 0.0, bias_variance=0.0, readout_bias_variance=0.0, branch_scale=1.1)
     e = simulate(net, K0_TRIPLE, samples=20_000, seed=2, method=method, cross_inputs=True)
@@ -100,7 +103,7 @@ def test_exact_covariances_between_inputs(method):
         assert np.abs((found[l, l] - 1.2 * expected) / error[l, l]).max() > 6
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", ["kernel", slow("weights")])
 def test_outputs_that_are_drawn_have_the_kurtosis(method):
     net, samples = network(2, "relu", 0.7, width=6), 40_000
     found = simulate(net, 0.5, samples=samples, seed=1, method=method, keep=True)
@@ -111,7 +114,7 @@ def test_outputs_that_are_drawn_have_the_kurtosis(method):
     assert abs(by_outputs - found.output_kurtosis) < 0.05 * found.output_kurtosis
 
 
-@pytest.mark.parametrize("method", ["kernel", "weights"])
+@pytest.mark.parametrize("method", ["kernel", slow("weights")])
 def test_the_four_point_vertex_is_that_of_pairs_of_neurons(method):
     net, samples = network(2, "erf", 0.7, width=2, branch_scale=1.0), 30_000
     found = simulate(net, K0_PAIR, samples=samples, seed=0, method=method)

@@ -53,7 +53,9 @@ def test_smooth_functions_keep_the_digits_of_small_gaps(K_yy):
     np.testing.assert_allclose(found, exact, rtol=2e-13)
 
 
-@pytest.mark.parametrize("name", ["elu", "softsign", "hard_tanh", "tanh", "hardshrink"])
+@pytest.mark.parametrize(
+    "name", [slow("elu"), slow("softsign"), slow("hard_tanh"), "tanh", slow("hardshrink")]
+)
 def test_other_functions_and_norms(name):
     """To an absolute 1e-15 a layer: a difference of kernels."""
     s = ft.solve(ft.ResidualNetwork(depth=10, activation=name), [[1.0, 1.2], [1.2, 1.5]])
@@ -73,6 +75,7 @@ def test_kernels_given_in_float64(scale):
         np.testing.assert_allclose(found[:, 0, 1], exact, rtol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight_variance", [slow(1.0), 2.0])
 def test_deep_unscaled_relu_forgets_angles_as_one_over_depth_squared(weight_variance):
     """L² (1 − C_L) → (9π²/2)(1 + 2/σ_w²)² without bias, from δ' = δ − w (2δ)^(3/2)/(3π)."""

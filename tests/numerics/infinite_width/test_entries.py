@@ -7,7 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
+from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from tests.examples import PHI
 from tests.oracles import exact, hessian, quadrature
@@ -22,6 +22,7 @@ def of(name):
     return layer_functions(as_activation(name))
 
 
+@pytest.mark.slow_but(1, 3)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_variable_against_quadrature_and_differences(name):
     e, phi = of(name), PHI[name]
@@ -93,27 +94,12 @@ def test_closed_forms_of_relu():
         assert e.connected(*pair) == pytest.approx(connected, rel=1e-12, abs=1e-15)
 
 
-def test_closed_forms_of_linear():
-    e, (a, b, c) = of("linear"), PAIRS[1]
-    assert (e.second_moment(a), e.susceptibility(a), e.curvature(a)) == (a, 1, 0)
-    assert (e.covariance(a, b, c), e.covariance_susceptibility(a, b, c)) == (c, 1)
-    assert e.cross_susceptibility(a, b, c) == 0
-    assert e.connected(a, b, c) == pytest.approx(2 * c**2)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_variables_have_the_moments_of_one(name):
     e = of(name)
     np.testing.assert_allclose(e.covariance(K, K, K), e.second_moment(K), rtol=1e-12)
     fourth = [quadrature.average1(lambda h: PHI[name](h) ** 4, k) for k in K]
     np.testing.assert_allclose(e.connected(K, K, K), fourth - e.second_moment(K) ** 2, rtol=1e-10)
-
-
-def test_entries_broadcast():
-    e = of("erf")
-    grid = e.covariance(K[:, None], K[None, :], 0.001)
-    assert grid.shape == (4, 4)
-    assert grid[1, 2] == e.covariance(K[1], K[2], 0.001)
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])
@@ -136,12 +122,6 @@ def test_mpmath_entries_agree_with_float64(name):
         assert abs(coarse - expected) < mpf(10) ** -13
 
 
-def test_entries_are_shared():
-    assert of("erf") is of("erf")
-    assert of("erf") is not layer_functions(as_activation("erf"), "mpmath")
-    assert isinstance(of("erf"), LayerFunctions)
-
-
 AT_ZERO = {
     "relu": (0.5, 0.0),
     "leaky_relu": (0.50005, 0.0),
@@ -159,6 +139,7 @@ AT_ZERO = {
 }
 
 
+@pytest.mark.slow_but(0, 1, 7, 8)
 @pytest.mark.parametrize("name", AT_ZERO)
 def test_inputs_that_vanish_have_the_limit_of_kinked_functions(name):
     """The mean of both sides, at all doors the same, alone and among others."""
@@ -193,6 +174,7 @@ JUMPING = {
 }
 
 
+@pytest.mark.slow_but(3)
 @pytest.mark.parametrize("name", JUMPING)
 @pytest.mark.parametrize("variance", ["0.7", "1e3", "1e20"])
 def test_moments_of_what_jumps(name, variance):

@@ -6,6 +6,7 @@ from scipy import integrate
 
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from tests.tables import slow
 
 JUMPS = ["where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"]
 SIGNAL = np.array([-0.1, 0.1, 0.9, 2.2, 0.7])
@@ -15,6 +16,7 @@ HOMOGENEOUS = ["relu", "leaky_relu", "abs(h)"]
 CLOSED_KERNEL_ALONE = "h**2*exp(-h**2/3) + cos(h)/5"  # ⟨φ²⟩ has a closed form, its derivative none
 
 
+@pytest.mark.slow_but(3, 4)
 @pytest.mark.parametrize(
     "text", [*JUMPS, "elu", "softsign", "hard_swish", "max(0,h-0.5)", CLOSED_KERNEL_ALONE]
 )
@@ -26,13 +28,6 @@ def test_susceptibility_is_the_slope_of_the_kernel(text):
     more, less = (ft.solve(net, K + d).kernels[1] for d in (step, -step))
     chi = ft.solve(net, K).response[1]
     assert chi == pytest.approx((more - less) / (2 * step), rel=1e-6)
-
-
-def test_a_jump_between_branches_that_are_no_polynomials():
-    net = ft.ResidualNetwork(
-        depth=1, activation=JUMPS[0], skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
-    )
-    assert ft.solve(net, 0.5).response[1] == pytest.approx(0.1639, abs=5e-5)
 
 
 def test_terms_that_cancel_in_the_tail():
@@ -80,6 +75,7 @@ def test_opposite_inputs_without_biases(name, skip):
         np.testing.assert_allclose(kernels[1:, 0, 1], kernels[1:, 0, 0], rtol=1e-14)
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("name", HOMOGENEOUS)
 def test_opposite_inputs_of_many_dimensions_and_different_norms(name):
     rng = np.random.default_rng(0)
@@ -106,7 +102,7 @@ def test_tangent_kernel_of_parallel_inputs(name):
         np.testing.assert_allclose(theta / theta[0, 0], np.outer(factors, factors), rtol=1e-11)
 
 
-@pytest.mark.parametrize("text", ["abs(1.5 - abs(h + 1.5))", "h*(1 + h**2/(1 + h**4))"])
+@pytest.mark.parametrize("text", [slow("abs(1.5 - abs(h + 1.5))"), "h*(1 + h**2/(1 + h**4))"])
 def test_functions_that_are_lines_at_both_ends_alone(text):
     """They are not homogeneous: the kernel of a solution is that of the layer functions."""
     net = ft.ResidualNetwork(depth=1, activation=text, weight_variance=1.0, bias_variance=0.0)

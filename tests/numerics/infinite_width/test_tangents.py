@@ -10,6 +10,7 @@ from fieldtheory.theory.elementary_averages import X, Y, _require_square_slopes
 from tests.examples import K0_TRIPLE, network
 from tests.numerics.pair_maps.test_pair_map import inputs
 from tests.rounding import assert_same
+from tests.tables import slow
 
 RHO, GAMMA = np.array([0.5, 0.8, 0.3]), np.array([0.7, 1.0, 0.9])
 NET = ft.ResidualNetwork(
@@ -70,6 +71,7 @@ def test_variances_have_the_square_of_the_slope():
     assert theta[1] == pytest.approx((1 + a * 4 * K[0]) * theta[0] + a * 3 * K[0] ** 2)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("name", ["erf", "relu", "tanh", "elu"])
 def test_identical_inputs_have_identical_entries(name):
     K0 = np.array([[0.3, 0.3, 0.1], [0.3, 0.3, 0.1], [0.1, 0.1, 0.6]])
@@ -116,6 +118,7 @@ def test_pairs_in_blocks(monkeypatch):
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize("kind", ["one norm", "many norms", "doubtful"])
 @pytest.mark.parametrize("rates", [{}, {"parametrization": "standard", "rates": {"weight": 0.1}}])
 def test_many_inputs(kind, rates):
@@ -132,6 +135,7 @@ def test_many_inputs(kind, rates):
     assert_same(*diagonals)
 
 
+@pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize(
     "phi, place",
     [("sign", "0"), ("heaviside", "0"), ("hardshrink", "-0.5"), ("sqrt(abs(h - 2))", "2")],
@@ -150,7 +154,9 @@ def test_rounded_constants_are_no_jumps():
     _require_square_slopes(one * other)
 
 
-@pytest.mark.parametrize("phi, limit", [("relu", 0.5), ("selu", None), ("abs", 1.0), ("erf", None)])
+@pytest.mark.parametrize(
+    "phi, limit", [("relu", 0.5), slow("selu", None), ("abs", 1.0), ("erf", None)]
+)
 def test_inputs_that_vanish(phi, limit):
     """At K = 0 the average is its limit."""
     net = ft.ResidualNetwork(depth=2, activation=phi)

@@ -20,6 +20,7 @@ PHI = {
 }
 
 
+@pytest.mark.slow_but(7)
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 @pytest.mark.parametrize("name", PHI)
 def test_cumulants_of_deep_kernels(name):

@@ -94,6 +94,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(("name", "setting"), crossed(list(PHI), SETTINGS))
 def test_neurons_on_nodes(name, setting):
     skip, bias, K0 = setting
@@ -108,10 +109,10 @@ def test_scales_that_differ_from_layer_to_layer():
 @pytest.mark.parametrize(
     ("name", "skip"),
     [
-        ("relu", 0.0),
+        slow("relu", 0.0),
         slow("leaky_relu", 0.7),
-        ("gelu", 0.0),
-        ("hard_tanh", 0.0),
+        slow("gelu", 0.0),
+        slow("hard_tanh", 0.0),
         slow("erf", 0.0),
         ("tanh", 0.0),
         slow("tanh", 0.7),
@@ -122,6 +123,7 @@ def test_wide_signals(name, skip):
     assert_agrees_with_neurons(name, uniform(2, skip), 50.0, 1e-7, density=3.5)
 
 
+@pytest.mark.slow_but(5)
 @pytest.mark.parametrize("K0", [1e-6, 0.4, 50.0])
 @pytest.mark.parametrize("gamma", [(0.0,) * 4, (1.0, 0.5, -0.8, 0.9), (1.0,) * 4])
 def test_deep_linear_networks(gamma, K0):
@@ -138,7 +140,7 @@ def test_deep_linear_networks(gamma, K0):
     np.testing.assert_allclose(third, C[:, 2, 2], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "slopes"), [("relu", (0, 1)), ("leaky_relu", (0.01, 1))])
+@pytest.mark.parametrize(("name", "slopes"), [("relu", (0, 1)), slow("leaky_relu", (0.01, 1))])
 def test_independent_factors(name, slopes):
     net = uniform(5, 0.0, bias=(0.0, 0.0))
     C, V = (x.astype(float) for x in finite_width.homogeneous_orders(net, 0.4, slopes))
@@ -183,6 +185,7 @@ def largest(z):
     return float(np.max(np.abs(z)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "skip", "N", "samples"),
     [
@@ -207,6 +210,7 @@ def test_simulation_sees_the_second_order(name, skip, N, samples):
     assert max(largest(mean_1), largest(variance_1)) > 10
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(["erf", "relu", "tanh", "linear"]),
     depth=st.integers(1, 4),
@@ -255,6 +259,7 @@ def test_shifts_of_the_signals_are_sums_over_the_layers_before():
             assert np.abs(total[2:]).min() > 0
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("name", ["tanh", "relu", "h**2", "softsign"])
 def test_input_that_vanishes(name):
     """The biases of the first layer are the input of a network with a layer less."""
@@ -277,6 +282,7 @@ def test_kernels_that_do_not_fluctuate(name, skip, K0):
         np.testing.assert_array_equal(values, 0)
 
 
+@pytest.mark.slow
 def test_what_is_not_resolved_is_named():
     net = ft.ResidualNetwork(depth=3, activation="sin(50*h)", branch_scale=0.3, width=400)
     solution = ft.solve(net, 100.0, order=2)

@@ -16,6 +16,7 @@ from fieldtheory.numerics.neurons.interacting_neurons import first_order
 from fieldtheory.numerics.one_input import shift_by_closed_forms
 from tests.oracles import neurons, one_loop
 from tests.oracles.recursion import Net, bias_terms, weight_terms
+from tests.tables import slow
 
 CUTS = np.array([0.0, *np.geomspace(0.1, 25.6, 9), *-np.geomspace(0.1, 25.6, 9)])
 PHI = {
@@ -26,6 +27,7 @@ PHI = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "K0", "scale"),
     [
@@ -53,7 +55,7 @@ def test_softsign_as_it_stands_in_the_issue():
 
 
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
-@pytest.mark.parametrize(("name", "depth"), [("sinh", 20), ("exp", 5)])
+@pytest.mark.parametrize(("name", "depth"), [slow("sinh", 20), ("exp", 5)])
 def test_exponentials_by_neurons_and_by_closed_forms(name, depth):
     net = ft.ResidualNetwork(depth=depth, activation=name, branch_scale=0.3, width=10**6)
     s = ft.solve(net, 0.05, order=2)

@@ -8,15 +8,16 @@ from mpmath import mpf
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.numerics.one_input import connected_squares, source_covariance
-from fieldtheory.numerics.recursion import accumulate, propagate
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion
+from tests.tables import slow
 
 K0 = 0.4
 NAMES = ["erf", "relu", "tanh", "linear"]
 GAMMAS = [0.0, 0.7, 1.0, (0.9, 0.4, 1.0)]
 
 
+@pytest.mark.slow_but(1, 3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_against_the_dense_hessian(name, gamma):
@@ -45,6 +46,7 @@ def test_linear_network(gamma):
     np.testing.assert_allclose(net.width * s.G11, limit, rtol=1e-13, atol=1e-16)
 
 
+@pytest.mark.slow_but(0, 5, 6, 7, 8)
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -66,7 +68,7 @@ def test_signs_that_cancel_in_the_square(text, same, gamma):
     np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)
 
 
-@pytest.mark.parametrize("variance", [1e-3, 0.3, 30.0])
+@pytest.mark.parametrize("variance", [slow(1e-3), 0.3, 30.0])
 def test_jumps_away_from_zero_beside_kinks(variance):
     """relu(h) + θ(h + 1)/2: N G11 of the first layer is a² Var φ², on panels between the kinks."""
     net = ft.ResidualNetwork(depth=1, activation="relu(h) + 0.5*heaviside(h + 1)", width=1)
@@ -91,15 +93,6 @@ def test_connected_squares_vanish_between_independent_layers(name):
     assert (np.diagonal(squares) > 0).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("gamma", GAMMAS)
-def test_covariance_is_symmetric_and_positive(name, gamma):
-    G11 = ft.solve(network(3, name, gamma), K0).G11
-    np.testing.assert_allclose(G11, G11.T, rtol=1e-14, atol=0)
-    assert np.linalg.eigvalsh(G11).min() > -1e-15 * G11.max()
-    assert not G11[0].any()
-
-
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_kernel_variance_is_the_full_double_sum(gamma):
     net = network(3, gamma=gamma)
@@ -119,47 +112,6 @@ def test_without_branches_only_the_readout_fluctuates():
     rest[-1, -1] = 0
     assert not rest.any()
     assert not s.kernel_variance.any()
-
-
-def dense(skips, gains):
-    """Row l of the recursion: y_l − gain_l Σ_{m<l} A²_{l-1,m} y_m."""
-    matrix = np.eye(len(skips))
-    for l in range(1, len(skips)):
-        for m in range(l):
-            matrix[l, m] -= gains[l] * np.prod(skips[m + 1 : l])
-    return matrix
-
-
-@pytest.mark.parametrize("gamma", [(0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.9, 0.0, 1.3)])
-def test_linear_recursions_against_dense_matrices(gamma):
-    layers = layer_coefficients(network(3, gamma=gamma))
-    gains = np.array([0.0, 0.3, 0.7, 0.2, 1.1])
-    rows = np.random.default_rng(0).normal(size=(5, 2))
-    expected = np.linalg.solve(dense(layers.skips, gains), rows)
-    np.testing.assert_allclose(propagate(layers.skips, gains, rows), expected, rtol=1e-12)
-    A2 = np.array(
-        [
-            [np.prod(layers.skips[m + 1 : l + 1]) if m <= l else 0 for m in range(5)]
-            for l in range(5)
-        ]
-    )
-    np.testing.assert_allclose(accumulate(layers.skips, rows), A2 @ rows, rtol=1e-12, atol=1e-15)
-
-
-def test_chain_of_coefficients():
-    net = network(3, gamma=(0.9, 0.4, 1.0))
-    layers = layer_coefficients(net)
-    np.testing.assert_allclose(layers.weights, recursion.weight_terms(oracle(net)), rtol=1e-15)
-    np.testing.assert_allclose(layers.biases, recursion.bias_terms(oracle(net)), rtol=1e-15)
-    np.testing.assert_allclose(layers.skips, [0, 0.81, 0.16, 1, 0], rtol=1e-15)
-    assert layer_coefficients(net, 2).weights.shape == (5, 1, 1)
-
-
-def test_chain_with_batches():
-    both = network(3, gamma=np.full((2, 1, 3), 0.5), branch_scale=np.full((4, 1), 0.3))
-    layers = layer_coefficients(both)
-    assert layers.weights.shape == layers.biases.shape == layers.skips.shape == (5, 2, 4)
-    assert not np.any(layers.skips[[0, -1]])
 
 
 @pytest.mark.parametrize("depth, K0", [(20, 20.0), (50, 0.5), (10, 1e-6)])

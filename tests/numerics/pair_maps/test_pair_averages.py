@@ -6,6 +6,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions
+from tests.tables import slow
 
 
 def inputs(count, seed=1):
@@ -17,7 +18,10 @@ def inputs(count, seed=1):
     return own, pairs, c * np.sqrt(own[pairs[0]] * own[pairs[1]])
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu", "elu", "softsign", "hard_tanh", "logistic"])
+@pytest.mark.parametrize(
+    "name",
+    [slow("tanh"), "gelu", slow("elu"), slow("softsign"), slow("hard_tanh"), slow("logistic")],
+)
 def test_both_averages(name):
     functions = network_functions(ft.ResidualNetwork(depth=1, activation=name))
     found, (own, pairs, r) = PairFunctions(functions), inputs(60)
@@ -30,7 +34,7 @@ def test_both_averages(name):
     np.testing.assert_allclose(slope / scale, expected[1] / scale, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["tanh", "elu"])
+@pytest.mark.parametrize("name", ["tanh", slow("elu")])
 def test_rough_averages_have_few_digits(name):
     functions = network_functions(ft.ResidualNetwork(depth=1, activation=name))
     own, pairs, r = inputs(60)

@@ -14,7 +14,7 @@ from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.numerics.infinite_width import kernels
 from fieldtheory.numerics.pair_maps import pair_map, pair_pieces, pair_recursions
 from tests.rounding import assert_same, same
-from tests.tables import crossed
+from tests.tables import crossed, slow
 
 x = sp.Symbol("x", real=True)
 KINDS = ["one norm", "clusters", "many norms", "doubtful"]
@@ -78,7 +78,7 @@ def test_against_the_recursion(name, kind, rates, monkeypatch):
 
 @pytest.mark.parametrize(
     "activation",
-    ["tanh", "gelu", "sin", "linear", "leaky_relu", sp.cos(x)],
+    ["tanh", "gelu", slow("sin"), "linear", "leaky_relu", sp.cos(x)],
     ids=str,
 )
 def test_other_activations(activation, monkeypatch):
@@ -153,7 +153,7 @@ def test_a_wrong_map_is_noticed(monkeypatch):
     assert found.sent > 0.9 * found.count
 
 
-@pytest.mark.parametrize("kind", ["one norm", "doubtful"])
+@pytest.mark.parametrize("kind", ["one norm", slow("doubtful")])
 def test_fields_of_the_output(kind):
     K0 = inputs(kind)
     s, layers = (ft.solve(ft.ResidualNetwork(depth=10), K0) for _ in range(2))
@@ -170,14 +170,6 @@ def test_fields_of_the_output(kind):
     assert "kernels" not in vars(s) and "response" not in vars(s)
 
 
-def test_layers_already_computed_are_reused(monkeypatch):
-    s = ft.solve(ft.ResidualNetwork(depth=4), inputs("one norm"))
-    _ = s.kernels, s.response
-    monkeypatch.setattr(pair_map, "output_matrices", None)
-    np.testing.assert_array_equal(s.output_kernel, s.kernels[-1])
-    assert s.output_response.shape == (200, 200)
-
-
 @pytest.mark.parametrize("count", [20, 80])
 def test_batch(count):
     """Few pairs go through the layers for the whole batch, many through a map for each member."""
@@ -191,6 +183,7 @@ def test_batch(count):
         np.testing.assert_allclose(s.output_response[i, j], one.output_response, rtol=1e-12)
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("kind", ["one norm", "many norms"])
 @pytest.mark.parametrize("fewest", [SETTINGS.map_pairs, np.inf], ids=["map", "recursion"])
 def test_memory(kind, fewest, monkeypatch):
@@ -207,6 +200,7 @@ def test_memory(kind, fewest, monkeypatch):
     assert peak < 10 * K0.nbytes
 
 
+@pytest.mark.slow_but(0, 1, 3, 5, 6, 8, 9)
 @pytest.mark.parametrize("name", ["erf", "relu", "tanh", "gelu", x**3 / 9])
 @pytest.mark.parametrize("bias", [0.0, 0.05])
 def test_identical_inputs_have_identical_entries(name, bias):

@@ -10,6 +10,7 @@ from fieldtheory.numerics.several_inputs import feature_correlators
 from tests.numerics.pair_examples import THREE, TWO, network
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -26,6 +27,7 @@ def test_kinks_that_cancel(text, same):
         np.testing.assert_allclose(getattr(found, field), value, atol=1e-9 * np.abs(value).max())
 
 
+@pytest.mark.slow_but(0)
 @pytest.mark.parametrize("name", ["relu", "hard_tanh", "tanh"])
 def test_layers_without_a_branch_are_not_there(name):
     found = ft.solve(network(name, 1.0, 3, branch_scale=[0.6, 0.0, 0.4]), TWO)

@@ -18,6 +18,7 @@ def signals_of(name, K0, gamma=0.9, **others):
     return ft.solve(network(name, gamma, 3, **others), K0).chain.pairs.signals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "case"),
     crossed(SLOPES, [(0.0, 0.6, 0.4), (0.9, 0.6, -0.8), (1.0, 0.1, 0.4), (1.0, 0.3, 0.999)]),
@@ -56,6 +57,7 @@ def test_second_derivatives_by_euler_and_by_differences():
     np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLOPES)
 def test_hermite_coefficients_give_the_same(name):
     signals, pairs = signals_of(name, TWO), np.array([1])
@@ -67,6 +69,7 @@ def test_hermite_coefficients_give_the_same(name):
     np.testing.assert_allclose(found, series, rtol=0, atol=1e-9 * np.abs(series).max())
 
 
+@pytest.mark.slow_but(14)
 @pytest.mark.parametrize("name", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("apart", [1e-13, 1e-11, 1e-9, 3e-8])
 @pytest.mark.parametrize("rho", [0.05, 0.6])

@@ -11,6 +11,7 @@ from fieldtheory.numerics.several_inputs import pair_theory, sampled_paths
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers
 from fieldtheory.numerics.several_inputs.sampled_paths import sampled_sources, sampled_within_layers
 from tests.numerics.pair_examples import THREE, network
+from tests.tables import slow
 
 # Standard errors of eight replicates have tails of Student's distribution with seven degrees.
 SCATTER, FARTHEST = 1.7, 12.0
@@ -33,7 +34,7 @@ def few_points(monkeypatch):
     monkeypatch.setattr(sampled_paths, "_MOST", 13)
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh", "hard_tanh", "sign"])
+@pytest.mark.parametrize("name", [slow("relu"), slow("tanh"), "hard_tanh", slow("sign")])
 def test_they_are_exact_within_their_errors(name):
     z = scores(name)
     assert np.sqrt((z**2).mean()) < SCATTER and np.abs(z).max() < FARTHEST

@@ -11,6 +11,7 @@ from fieldtheory.numerics.tangent.parametrizations import checked_rates, trained
 from tests.examples import K0_PAIR
 from tests.oracles import gradients, recursion
 from tests.rounding import assert_same
+from tests.tables import slow
 
 X = np.array([[1.0, 0.5, -0.3], [0.8, 0.2, 0.4]])
 NET = ft.ResidualNetwork(
@@ -97,6 +98,7 @@ RATES = {
 }
 
 
+@pytest.mark.slow_but(2, 3, 4, 7, 8, 9)
 @pytest.mark.parametrize("case", RATES)
 def test_ntk_parametrization(sampled, case):
     w, b = RATES[case]
@@ -144,7 +146,7 @@ def test_everything_is_rate_one():
     np.testing.assert_allclose(same.tangent_kernels, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("K", [0.6, np.array([[0.6, 0.4], [0.4, 0.9]])], ids=["one", "pair"])
+@pytest.mark.parametrize("K", [0.6, slow(np.array([[0.6, 0.4], [0.4, 0.9]]))], ids=["one", "pair"])
 def test_rates_add_up(K):
     """Θ is linear in the rates, as the parts have it, and the output is what all layers give."""
     rng = np.random.default_rng(0)
@@ -211,7 +213,7 @@ def test_files_tables_and_plots(K, suffix, tmp_path):
     assert labelled.tangent_kernels.attrs["symbol"] == r"\Theta^{(l)}"
 
 
-@pytest.mark.parametrize("K", [0.6, K0_PAIR], ids=["one", "pair"])
+@pytest.mark.parametrize("K", [slow(0.6), K0_PAIR], ids=["one", "pair"])
 def test_fields_of_the_solution_in_files_sweeps_and_plots(K, tmp_path):
     s = ft.solve(NET, K)
     theta = s.tangent_kernels

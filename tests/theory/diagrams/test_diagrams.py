@@ -148,6 +148,7 @@ SOLVED = {
 COSTLY = [(3, 0), (1, 2)]
 
 
+@pytest.mark.slow_but(1)
 @pytest.mark.parametrize(
     "case, legs, loops",
     [

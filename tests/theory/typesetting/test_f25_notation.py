@@ -79,6 +79,7 @@ def test_letters(text, expected):
     assert in_letters(text) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [1, 2])
 @pytest.mark.parametrize("column", [246, 345])
 def test_it_fits_and_every_symbol_is_defined(inputs, column, tmp_path):

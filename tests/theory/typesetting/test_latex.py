@@ -100,6 +100,7 @@ def typeset(folder, displays, faults=("!", r"Overfull \hbox"), column=TEXT_WIDTH
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth, inputs, activation, of_paper", CASES)
 def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_paper, tmp_path):
     found = dict(strings(depth, inputs, activation, of_paper))
@@ -107,6 +108,7 @@ def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_pa
     assert typeset(tmp_path, found) == {}
 
 
+@pytest.mark.slow
 def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
     th = ft.derive(3, activation="gelu")
     found = {q: th.latex(q, layers="explicit") for q in ("saddle_point", "hessian", "G12", "G11")}
@@ -116,6 +118,7 @@ def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
 WIDE_CASES = [(1, 1, None, True), (2, 2, "tanh", True), slow(3, 1, "gelu", False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth, inputs, activation, of_paper", WIDE_CASES)
 @pytest.mark.parametrize("column", [246, 345])
 def test_numbered_results_fit_a_column_and_break_over_pages(
@@ -162,7 +165,7 @@ def test_several_results_have_their_definitions_once():
     assert "C &= C_{*}" in both and "C &= C_{*}" not in text
 
 
-@pytest.mark.parametrize("depth", [2, 6])
+@pytest.mark.parametrize("depth", [2, slow(6)])
 def test_parts_show_formulas_in_a_notebook(depth):
     th = ft.derive(depth)
     layers = "explicit" if depth == 2 else "generic"
@@ -184,6 +187,7 @@ def test_what_does_not_fit_is_seen(tmp_path):
     assert typeset(tmp_path, wide).keys() >= {"action", "half"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth, inputs, activation, of_paper", RENDERED)
 def test_everything_renders(depth, inputs, activation, of_paper, katex_failures):
     found = dict(strings(depth, inputs, activation, of_paper))
@@ -307,7 +311,7 @@ def test_factors_and_terms_stand_as_written_by_hand(expression, expected):
     assert expected in latex(th.action if expression == "action" else th.block(expression))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 2, slow(3)])
 def test_the_measure_is_the_same_at_every_depth(depth):
     for quantity in ("action", "S22"):
         text = derivation(depth).latex(quantity, layers="explicit", abbreviate=False)
@@ -325,7 +329,12 @@ def test_phi_is_kept_for_named_activations():
 
 @pytest.mark.parametrize(
     "quantity, layers",
-    [("action", "generic"), ("hessian", "generic"), ("hessian", "explicit"), ("G11", "explicit")],
+    [
+        ("action", "generic"),
+        ("hessian", "generic"),
+        ("hessian", "explicit"),
+        slow("G11", "explicit"),
+    ],
 )
 def test_what_stands_in_a_formula_is_defined_below(quantity, layers):
     text = derivation(2).latex(quantity, layers)

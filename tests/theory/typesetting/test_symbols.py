@@ -7,6 +7,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory.theory.formulas import FORMULAS, SATURATION
 from tests.examples import derivation
+from tests.tables import slow
 
 # Commands that set a formula, and mathematics that needs no definition.
 _SETTING = (
@@ -51,6 +52,7 @@ def undefined(result, listed):
 CASES = [(P, phi) for P in (1, 2) for phi in (None, "tanh", "gelu")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", ["generic", "explicit"])
 @pytest.mark.parametrize("inputs, activation", CASES)
 def test_every_symbol_is_defined(inputs, activation, layers):
@@ -87,7 +89,9 @@ def test_the_list_is_that_of_the_network():
     assert r"\alpha" not in one and r"\alpha" in two and "pairs of inputs" in two
 
 
-@pytest.mark.parametrize("symbol", ["N", r"\phi", "h^", r"\sigma_{w}", "C^{(l)}_{*}", "1_"])
+@pytest.mark.parametrize(
+    "symbol", [slow("N"), slow(r"\phi"), slow("h^"), slow(r"\sigma_{w}"), slow("C^{(l)}_{*}"), "1_"]
+)
 def test_the_list_is_needed(symbol):
     th = ft.derive(1, 2)
     lines = th.latex("symbols").split("\n")
