@@ -1,17 +1,22 @@
-"""Checks of arguments shared by every entry: one line that names argument, value and range."""
+"""Checks of arguments shared by every entry: one line that names argument, value and range.
+
+Parameters that float64 rounds keep their exact numbers, for results of many digits.
+"""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from decimal import Decimal
 from difflib import get_close_matches
-from numbers import Integral, Real
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational, Real
 from typing import Any
 
 import numpy as np
-
-from fieldtheory.exact_numbers import ExactFloat, numbers
+from mpmath.libmp import to_rational
 
 # Longer values are cut in messages.
 _LONGEST = 80
@@ -39,6 +44,88 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+class ExactFloat(float):
+    """The float next to a fraction that float64 does not represent, which it keeps.
+
+    Examples
+    --------
+    >>> third = ExactFloat(Fraction(1, 3))
+    >>> third, 3 * third, third.exact, third == 1 / 3
+    (1/3, 1.0, Fraction(1, 3), False)
+    """
+
+    exact: Fraction
+
+    def __new__(cls, exact: Fraction) -> ExactFloat:
+        """The float nearest to a fraction."""
+        rounded = super().__new__(cls, exact)
+        rounded.exact = exact
+        return rounded
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactFloat, (self.exact,)
+
+    def __repr__(self) -> str:
+        return str(self.exact)
+
+    def __eq__(self, other: object) -> bool:
+        return self.exact == (other.exact if isinstance(other, ExactFloat) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.exact)
+
+
+def exact(value: float) -> Fraction:
+    """The rational number that a parameter is; a float is the binary fraction that it holds.
+
+    Examples
+    --------
+    >>> exact(0.25), exact(number("0.3")), exact(0.3) == Fraction(3, 10)
+    (Fraction(1, 4), Fraction(3, 10), False)
+    """
+    return value.exact if isinstance(value, ExactFloat) else Fraction(value)
+
+
+def number(value: Any) -> Any:
+    """A float for any real number, an `ExactFloat` for one that it rounds; other values unchanged.
+
+    Text is a decimal number or a fraction.
+
+    Examples
+    --------
+    >>> number(2), number("0.3"), number(Fraction(1, 4)), number("erf")
+    (2.0, 3/10, 0.25, 'erf')
+    """
+    if isinstance(value, float | bool):
+        return value if isinstance(value, ExactFloat | bool) else float(value)
+    try:
+        if isinstance(value, str | Decimal):
+            exact = Fraction(value)
+        elif isinstance(value, Rational):
+            exact = Fraction(int(value.numerator), int(value.denominator))
+        elif isinstance(value, Real) and hasattr(value, "_mpf_") and isfinite(value):
+            exact = Fraction(*map(int, to_rational(value._mpf_)))
+        else:
+            return float(value) if isinstance(value, Real) else value
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return value
+    return float(exact) if exact == float(exact) else ExactFloat(exact)
+
+
+def numbers(value: Any) -> Any:
+    """A nested list or tuple with `number` of every entry.
+
+    Examples
+    --------
+    >>> numbers([Fraction(1, 3), (0.5, 2)])
+    [1/3, [0.5, 2.0]]
+    """
+    return [*map(numbers, value)] if isinstance(value, list | tuple) else number(value)
+
+
 def integer(name: str, value: Any, minimum: int) -> int:
     """Return ``value`` as an int, or raise naming the argument and its smallest allowed value."""
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -55,29 +142,33 @@ def is_order(value: Any) -> bool:
 
 def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0, or raise."""
-    return _real(name, value, "a finite real number >= 0", lambda v: 0 <= v < np.inf)
+    return _real(name, value, "a finite real number >= 0", 0, _MOST)
 
 
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float > 0, or raise."""
-    return _real(name, value, "a finite real number > 0", lambda v: 0 < v < np.inf)
+    return _real(name, value, "a finite real number > 0", _LEAST, _MOST)
 
 
 def within(name: str, value: Any, lowest: float, highest: float) -> float:
     """Return ``value`` as a float between two bounds, or raise."""
     words = f"a number from {lowest:g} to {highest:g}"
-    return _real(name, value, words, lambda v: lowest <= v <= highest)
+    return _real(name, value, words, lowest, highest)
 
 
 def fraction(name: str, value: Any) -> float:
     """Return ``value`` as a float between 0 and 1, both excluded, or raise."""
-    return _real(name, value, "a number between 0 and 1", lambda v: 0 < v < 1)
+    return _real(name, value, "a number between 0 and 1", _LEAST, _BELOW_ONE)
 
 
-def _real(name: str, value: Any, words: str, allowed: Callable[[float], bool]) -> float:
+# The least and the largest positive float, and the largest below one.
+_LEAST, _MOST, _BELOW_ONE = 5e-324, sys.float_info.max, 1 - 2.0**-53
+
+
+def _real(name: str, value: Any, words: str, lowest: float, highest: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if not allowed(float(value)):
+    if not lowest <= float(value) <= highest:
         raise ValueError(f"{name} must be {words}, got {value!r}")
     return value if isinstance(value, ExactFloat) else float(value)
 

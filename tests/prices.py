@@ -20,7 +20,7 @@ FEATURES = {
         "high_precision.md; `verify`; claims of F25 about ρ*",
     ),
     "tens of digits": (
-        "precision/* numerics/precise_solution* exact_numbers*",
+        "precision/* numerics/precise_solution*",
         "precision/* numerics/test_precise* test_exact*",
         "the purpose of the package; high_precision.md; every claim's second route",
     ),

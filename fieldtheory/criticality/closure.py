@@ -21,7 +21,7 @@ from fieldtheory.numerics.infinite_width import gains
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
-from fieldtheory.numerics.recursion import add_skip, require_finite
+from fieldtheory.numerics.recursion import accumulated_variance, add_skip, require_finite
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layers
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 from fieldtheory.numerics.solution import solve
@@ -157,7 +157,7 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
     >>> bool(np.allclose(*both, rtol=1e-13))
     True
     """
-    return one_input.accumulated_variance(_saddle_point(network, K0)[0], closure_G11(network, K0))
+    return accumulated_variance(_saddle_point(network, K0)[0].skips, closure_G11(network, K0))
 
 
 def _checked(network: Any) -> LayeredNetwork:

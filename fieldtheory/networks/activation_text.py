@@ -15,13 +15,17 @@ from typing import Any
 import sympy as sp
 from sympy.parsing.sympy_parser import auto_number, rationalize
 
-from fieldtheory.networks.activation import Activation, as_activation, exact, h
-from fieldtheory.networks.named_activations import (
+from fieldtheory.networks.activation import (
     ACTIVATIONS,
+    Activation,
+    as_activation,
     clipped,
+    exact,
+    h,
     registered_name,
     similar,
     where,
+    with_parameters,
 )
 
 # A word, or several joined as in "leaky-relu".
@@ -129,8 +133,11 @@ def activation_text(activation: Activation) -> str:
     return text
 
 
-def activation_from_text(text: str, name: str = "") -> Activation:
+@as_activation.register
+def activation_from_text(text: str, name: str | None = None) -> Activation:
     """φ from its name, from arithmetic in h or another letter, or from `activation_text`.
+
+    It is called by the text without a ``name``, by its expression with an empty one.
 
     Examples
     --------
@@ -144,8 +151,9 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     tanh(2*h)
     """
     text = text.strip()
+    name = text if name is None else name
     if registered := registered_name(text):
-        return ACTIVATIONS[registered]
+        return with_parameters(registered)
     if text.lower() in _FUNCTIONS:
         text = f"{text.lower()}(h)"
     if not text or (re.fullmatch(_NAME, text) and text not in _NAMES):
@@ -171,11 +179,6 @@ def activation_from_text(text: str, name: str = "") -> Activation:
     if not (real and expression.has(h)):
         raise ValueError(f"activation must be a real expression in h, got {_excerpt(text)}")
     return Activation(expression, name)
-
-
-@as_activation.register
-def _of_text(value: str) -> Activation:
-    return activation_from_text(value, value.strip())
 
 
 def _expression(text: str) -> Any:

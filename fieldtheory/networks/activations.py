@@ -3,8 +3,7 @@
 from typing import Any
 
 from fieldtheory.networks import activation_text, callables
-from fieldtheory.networks.activation import Activation, as_activation, h
-from fieldtheory.networks.named_activations import ACTIVATIONS
+from fieldtheory.networks.activation import ACTIVATIONS, Activation, as_activation, h
 
 __all__ = [
     "ACTIVATIONS",

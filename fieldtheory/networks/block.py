@@ -12,12 +12,12 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.averages.quadrature.one_variable import coefficients_of
-from fieldtheory.exact_numbers import number
 from fieldtheory.networks.activations import Activation, as_activation, h
 from fieldtheory.networks.family import Coefficients, Parameters
 from fieldtheory.networks.gram import GramEntry, GramNetwork
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.schedules import layer_values, require_positive, require_squares
+from fieldtheory.validation import number
 
 _SCALARS = (
     "inner_bias_variance",

@@ -19,10 +19,12 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.networks.activation import Activation, as_activation, h
-from fieldtheory.networks.named_activations import (
+from fieldtheory.networks.activation import (
     DEFINITIONS,
+    Activation,
+    as_activation,
     clipped,
+    h,
     registered_name,
     similar,
     where,

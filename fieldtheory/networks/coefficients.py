@@ -47,18 +47,12 @@ def layer_coefficients(
     """
     parameters, shape = of_layers(network)
     one = np.ones((1, *shape[1:]))
-    hidden, readout = network.layer(parameters), network.readout(parameters)
-
-    def layers(middle: np.ndarray, last: float) -> np.ndarray:
+    (a, c, skip), (a_out, c_out, _) = network.layer(parameters), network.readout(parameters)
+    new, found = (1,) * (batch + 1 - len(shape)), []
+    for middle, last in ((a, a_out), (c, c_out), (skip**2, 0.0)):
         values = np.concatenate([0.0 * one, np.broadcast_to(middle, shape), last * one])
-        new = (1,) * (batch - (values.ndim - 1))
-        return values.reshape(values.shape[:1] + new + values.shape[1:] + (1,) * trailing)
-
-    return LayerCoefficients(
-        weights=layers(hidden.weight, readout.weight),
-        biases=layers(hidden.bias, readout.bias),
-        skips=layers(hidden.skip**2, readout.skip**2),
-    )
+        found.append(values.reshape(len(values), *new, *shape[1:], *(1,) * trailing))
+    return LayerCoefficients(*found)
 
 
 def of_layers(network: DeepNetwork) -> tuple[dict[str, Any], tuple[int, ...]]:

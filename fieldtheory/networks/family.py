@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,8 +16,13 @@ from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.dispatch import SeparateTheory, not_there
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
-from fieldtheory.networks.schedules import checked_scale, follows_depth, layer_values, scale_text
-from fieldtheory.validation import excerpt
+from fieldtheory.networks.schedules import (
+    follows_depth,
+    layer_values,
+    named_schedule,
+    scale_text,
+)
+from fieldtheory.validation import exact, excerpt, number
 
 Parameters = Mapping[str, Any]
 # The families by the name of their class, as files name them.
@@ -34,22 +40,20 @@ class Coefficients(NamedTuple):
     skip: Any
 
 
-def of_package(family: type) -> bool:
-    """Whether a family is part of the package."""
-    return family.__module__.partition(".")[0] == "fieldtheory"
-
-
 class NetworkFamily(ABC):
     """Frozen dataclasses of the parameters of networks, which files know by their names."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    # Whether the family is part of the package, whose tests check that it is complete.
+    of_package: ClassVar[bool] = True
 
     def __init_subclass__(cls, *, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.of_package = cls.__module__.partition(".")[0] == "fieldtheory"
         if abstract:
             return
         other = FAMILIES.get(cls.__name__, cls)
-        if of_package(other) and not of_package(cls):
+        if other.of_package and not cls.of_package:
             raise TypeError(
                 f"{cls.__name__} is a family of fieldtheory, another needs its own name"
             )
@@ -85,7 +89,8 @@ class DeepNetwork(NetworkFamily, abstract=True):
     input_dim: int
 
     def __post_init__(self) -> None:
-        check_fields(type(self))
+        if not self.of_package:
+            check_fields(type(self))
         checked: dict[str, Any] = {
             "activation": as_activation(self.activation),
             "depth": validation.integer("depth", self.depth, 1),
@@ -97,9 +102,12 @@ class DeepNetwork(NetworkFamily, abstract=True):
             if field.name in self.layer_parameters:
                 if value is None and field.default is None:
                     continue
-                # Schedules by name are those of ρ_l.
-                named = field.name != "skip_scale"
-                checked[field.name] = checked_scale(field.name, value, checked["depth"], named)
+                # Schedules by name are those of ρ_l; functions are checked by their values.
+                if isinstance(number(value), str) and field.name != "skip_scale":
+                    named_schedule(field.name, value)
+                elif not callable(value):
+                    value = validation.layer_scales(field.name, value, checked["depth"])
+                checked[field.name] = value
             elif isinstance(value, list | np.ndarray):
                 plain = value.tolist() if isinstance(value, np.ndarray) else value
                 checked[field.name] = validation.as_tuples(plain)
@@ -235,6 +243,27 @@ class LayeredNetwork(DeepNetwork, abstract=True):
         skips = np.asarray(self.layer(self.parameters).skip, dtype=float)
         return np.broadcast_to(skips, (*skips.shape[:-1], self.depth))
 
+    @cached_property
+    def feature_parameters(self) -> tuple[tuple[str, sp.Rational], ...]:
+        """The parameters in the features, by name, with their exact values; of one layer none.
+
+        >>> from fieldtheory.networks.residual import ResidualNetwork
+        >>> ResidualNetwork(depth=2).feature_parameters
+        ()
+        """
+        numbers = self.parameters
+        symbols = {name: sp.Symbol(name, positive=True) for name in numbers}
+        psi = self.features(sp.Function("phi"), sp.Symbol("h", real=True), symbols)
+        inside = sp.Tuple(*psi).free_symbols
+        used: list[tuple[str, sp.Rational]] = []
+        for name, symbol in symbols.items():
+            if symbol not in inside:
+                continue
+            if name in self.layer_parameters:
+                raise ValueError(f"features must be the same for all layers, got {name} in them")
+            used.append((name, sp.Rational(exact(numbers[name]))))
+        return tuple(used)
+
 
 def checked_network(network: Any, function: str = "") -> LayeredNetwork:
     """The argument ``network`` if it is of a family that is complete, or raise TypeError.
@@ -248,7 +277,8 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
         raise TypeError(
             f"network must be a ResidualNetwork or of a family like it, got {excerpt(network)}"
         )
-    check_family(network)
+    if not network.of_package:
+        check_family(network)
     return network
 
 
@@ -259,7 +289,8 @@ def deep_network(network: Any, function: str = "") -> DeepNetwork:
     """
     if function in getattr(network, "without", {}):
         raise not_there(function, network)
-    if isinstance(network, DeepNetwork) and not isinstance(network, LayeredNetwork):
+    of_own = isinstance(network, LayeredNetwork) and not network.of_package
+    if isinstance(network, DeepNetwork) and not of_own:
         return network
     return checked_network(network, function)
 

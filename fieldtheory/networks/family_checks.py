@@ -55,7 +55,8 @@ def check_branch(network: Any) -> None:
     a_l (1/N) Σ ψ·ψ + c_l; the first and the last layer are tried.
     """
     family: Any = type(network)
-    names_in_features(network)
+    # Those of one layer are refused.
+    _ = network.feature_parameters
     features = _check_symbolic(family, tuple(network.parameters))
     psi = tuple(np.random.default_rng(0).standard_normal((len(features), *_SHAPE)))
     batch = network.batch_shape
@@ -72,18 +73,6 @@ def check_branch(network: Any) -> None:
                 f"{index} a variance is {covariance[0, 0, 0]:.6g} and not "
                 f"{expected[0, 0, 0]:.6g}"
             )
-
-
-def names_in_features(network: Any) -> tuple[str, ...]:
-    """Names of the parameters that stand in the features of a network."""
-    family: Any = type(network)
-    names = tuple(network.parameters)
-    symbols = sp.Tuple(*_check_symbolic(family, names)).free_symbols
-    used = tuple(name for name in names if sp.Symbol(name, positive=True) in symbols)
-    for name in used:
-        if name in network.layer_parameters:
-            raise ValueError(f"features must be the same for all layers, got {name} in them")
-    return used
 
 
 def check_fields(family: Any) -> None:

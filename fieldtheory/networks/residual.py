@@ -11,7 +11,6 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import number
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import (
@@ -28,6 +27,7 @@ from fieldtheory.networks.schedules import (
     require_positive,
     require_squares,
 )
+from fieldtheory.validation import number
 
 _OPTIONAL = (
     "readin_weight_variance",

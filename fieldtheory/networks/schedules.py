@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import number
 from fieldtheory.validation import excerpt
 
 # Of a function Σ ρ_l² is followed over depths that double, this many times.
@@ -56,24 +55,6 @@ def follows_depth(scale: Any) -> bool:
     return isinstance(scale, str) or callable(scale)
 
 
-def checked_scale(name: str, value: Any, depth: int, named: bool = False) -> Any:
-    """Return a scale as a float, nested tuples, a function, or if ``named`` the name of a schedule.
-
-    The values of functions are checked where they are computed, see `layer_values`.
-
-    Examples
-    --------
-    >>> checked_scale("branch_scale", [0.1, 0.2], 2), checked_scale("branch_scale", "none", 2, True)
-    ((0.1, 0.2), 'none')
-    """
-    if callable(value):
-        return value
-    if not (named and isinstance(number(value), str)):
-        return validation.layer_scales(name, value, depth)
-    _named_schedule(name, value)
-    return value
-
-
 def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     """The numbers of a checked scale for every layer, shape (..., L), read-only.
 
@@ -85,7 +66,7 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     array([0.25, 0.5 , 0.75, 1.  ])
     """
     if isinstance(scale, str):
-        values = _named_schedule(name, scale).values(np.arange(1.0, depth + 1), depth)
+        values = named_schedule(name, scale).values(np.arange(1.0, depth + 1), depth)
     elif callable(scale):
         values = np.array([_value(name, scale, l, depth) for l in range(1, depth + 1)])
     else:
@@ -93,7 +74,8 @@ def layer_values(name: str, scale: Any, depth: int) -> np.ndarray:
     return np.broadcast_to(values, (*values.shape[:-1], depth))
 
 
-def _named_schedule(name: str, schedule: str) -> NamedSchedule:
+def named_schedule(name: str, schedule: str) -> NamedSchedule:
+    """The schedule of a name, or raise."""
     others = "a number, an array, a function of (l, L) or "
     return SCHEDULES[validation.choice(name, schedule, SCHEDULES, others)]
 

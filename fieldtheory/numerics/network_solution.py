@@ -212,7 +212,7 @@ class Solution(WithTangents):
     @field
     def G11(self) -> np.ndarray:
         """Cov(C^(l), C^(m)) to order 1/N (F25 eq. (131)); of P inputs for all pairs of pairs."""
-        return self._fluctuations.G11
+        return self.chain.of_inputs.G11
 
     @field
     def G11_error(self) -> np.ndarray:
@@ -221,17 +221,17 @@ class Solution(WithTangents):
         Standard errors where correlators are averages over sampled paths of a neuron, and what is
         about left out where their Hermite coefficients fall off too slowly, by less than 1e-4.
         """
-        return self._fluctuations.G11_error
+        return self.chain.of_inputs.G11_error
 
     @field
     def stream_covariance(self) -> np.ndarray:
         """Cov(R^(l), R^(m)) of the Gram matrices of the stream to order 1/N."""
-        return self._fluctuations.stream_covariance
+        return self.chain.of_inputs.stream_covariance
 
     @field
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l) to order 1/N."""
-        return self._fluctuations.kernel_variance
+        return self.chain.of_inputs.kernel_variance
 
     @field
     def stream_variance(self) -> np.ndarray:
@@ -297,12 +297,12 @@ class Solution(WithTangents):
 
         PDLT-B (B.26) has the terms of the last layer only.
         """
-        return self._fluctuations.four_point
+        return self.chain.of_inputs.four_point
 
     @field
     def four_point_error(self) -> np.ndarray:
         """Errors of the vertex of several inputs, zero where it is exact; see `G11_error`."""
-        return self._fluctuations.four_point_error
+        return self.chain.of_inputs.four_point_error
 
     @field
     def output_kurtosis(self) -> np.ndarray:
@@ -383,7 +383,7 @@ class Solution(WithTangents):
 
     def has_order(self, field: Field) -> bool:
         """Whether the solution is of the power of 1/N of a field, and the family has it."""
-        return field.loops <= self.order and not self.missing(field.name)
+        return field.loops <= self.order and field.name not in self.network.without
 
     def _is_defined(self, field: Field) -> bool:
         return self.has_order(field) and super()._is_defined(field)
@@ -395,10 +395,6 @@ class Solution(WithTangents):
             return MarkovTheory(self._mean_field)
         assert isinstance(self.network, LayeredNetwork)
         return NeuronPaths(self.network, self._mean_field, self.progress)
-
-    @property
-    def _fluctuations(self) -> Any:
-        return self.chain.of_inputs
 
     @cached_property
     def _mean_field(self) -> MeanField:

@@ -106,11 +106,7 @@ class NeuronPaths:
         """The relative standard deviations of the kernels that layers see; see `warn_if_spread`."""
         field, variance = self.field, self.of_inputs.kernel_variance
         own = np.diagonal(variance, axis1=1, axis2=2) if field.has_matrix else variance
-
-        def curvatures() -> np.ndarray:
-            return field.curvatures(np.where(own > 0, field.variances[1][:-1], 1.0))
-
-        spread = warn_if_spread(self.network, variance, kernels, own, curvatures)
+        spread = warn_if_spread(field, variance, kernels, own)
         if field.has_matrix and _DOUBTFUL < spread.max() <= LARGE:
             # The order 1/N² of one input shows how far the expansion holds.
             with suppress(ArithmeticError):

@@ -26,7 +26,13 @@ from fieldtheory.numerics.neurons.finite_width import (
     squares_of_layers,
 )
 from fieldtheory.numerics.neurons.interacting_neurons import SecondOrder
-from fieldtheory.numerics.recursion import accumulate, propagate, ratio, require_finite_layers
+from fieldtheory.numerics.recursion import (
+    accumulate,
+    accumulated_variance,
+    propagate,
+    ratio,
+    require_finite_layers,
+)
 from fieldtheory.numerics.validity import warn_if_orders_are_close
 from fieldtheory.theory.elementary_averages import X
 
@@ -131,15 +137,6 @@ def kernel_covariance(
     return G11
 
 
-def accumulated_variance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
-    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1, ...) of G11 (L + 2, L + 2, ...).
-
-    F25 prints the diagonal terms k = m alone, after eq. (133).
-    """
-    half = accumulate(layers.skips[:-1], G11[:-1, :-1])
-    return np.einsum("ll...->l...", accumulate(layers.skips[:-1], half.swapaxes(0, 1))).copy()
-
-
 def seen_by_neurons(
     network: LayeredNetwork, layers: LayerCoefficients, gains: np.ndarray, K: np.ndarray
 ) -> np.ndarray:
@@ -207,7 +204,7 @@ def shift_by_closed_forms(
     )
     weights, S22 = layers.weights, np.zeros((size + 1, size + 1))
     S22[1:, 1:] = np.outer(weights[1:], weights[1:]) * connected_squares(network, K[:-1], C)
-    variance = accumulated_variance(layers, kernel_covariance(layers, gains, S22, 1))
+    variance = accumulated_variance(layers.skips, kernel_covariance(layers, gains, S22, 1))
     # The response of K^(m-1) to C^(k).
     response = np.zeros((size, size))
     for k in range(size):
@@ -252,7 +249,7 @@ class OneTheory:
     @cached_property
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l)."""
-        return accumulated_variance(self.mean_field.layers, self.G11)
+        return accumulated_variance(self.mean_field.layers.skips, self.G11)
 
     @cached_property
     def mean_shift(self) -> np.ndarray:

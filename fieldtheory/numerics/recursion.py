@@ -42,6 +42,15 @@ def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return sums
 
 
+def accumulated_variance(skips: np.ndarray, G11: np.ndarray) -> np.ndarray:
+    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1, ...) of G11 (L + 2, L + 2, ...).
+
+    F25 prints the diagonal terms k = m alone, after eq. (133).
+    """
+    half = accumulate(skips[:-1], G11[:-1, :-1])
+    return np.einsum("ll...->l...", accumulate(skips[:-1], half.swapaxes(0, 1))).copy()
+
+
 def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Δ12 rows, the response of all layers to sources in the rows, by forward substitution.
 

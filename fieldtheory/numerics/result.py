@@ -61,18 +61,19 @@ class Computed(Stored):
 
     def require(self, name: str) -> None:
         """Raise ValueError unless a field is defined for this network and K0."""
-        if why := self.missing(name):
+        if name in self.network.without:
+            why = self.network.without[name]
             raise AttributeError(f"{type(self.network).__name__} has no {name}: {why}", name=name)
-        row = self.table[name]
+        row, shape = self.table[name], np.shape(self.input_kernel)
         if not self.has_order(row):
             raise ValueError(f"{name} needs solve(..., order={row.loops}), got order=1")
         if not row.batches and self.network.batch_shape:
             raise ValueError(f"{name} needs one network, got scales with batch axes")
-        if not row.batches and self.input_kernel.ndim not in (0, 2):
-            raise ValueError(f"{name} needs one kernel, got shape {self.input_kernel.shape}")
-        if not row.defined(self._has_matrix):
+        if not row.batches and len(shape) not in (0, 2):
+            raise ValueError(f"{name} needs one kernel, got shape {shape}")
+        if row.inputs not in ("any", "several" if len(shape) > 1 else "one"):
             number = {"one": "one input", "several": "several inputs"}[row.inputs]
-            raise ValueError(f"{name} is for {number}, got K0 of shape {self.input_kernel.shape}")
+            raise ValueError(f"{name} is for {number}, got K0 of shape {shape}")
 
     def plot(self) -> Any:
         """The main fields over the layers, with bars of one standard error; needs matplotlib.

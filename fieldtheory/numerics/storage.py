@@ -24,11 +24,11 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import ExactFloat
 from fieldtheory.networks.activation_text import activation_from_text, activation_text
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.family import FAMILIES, NetworkFamily, of_package
+from fieldtheory.networks.family import FAMILIES, NetworkFamily
 from fieldtheory.networks.schedules import layer_values
+from fieldtheory.validation import ExactFloat
 
 FORMAT = 2
 _OLD_FAMILY = "ResidualNetwork"
@@ -73,7 +73,7 @@ def attributes(
             f"{taken.pop()} is a name that results have in files, "
             f"a {type(network).__name__} must call its parameter by another"
         )
-    again = {} if of_package(type(network)) else _written(network_from_attributes(written))
+    again = {} if network.of_package else _written(network_from_attributes(written))
     for name in again and {**again, **written}:
         if again.get(name) != written.get(name):
             raise ValueError(
@@ -86,7 +86,7 @@ def attributes(
 def _written(network: NetworkFamily) -> dict[str, Any]:
     family = type(network)
     written: dict[str, Any] = {"family": family.__name__}
-    if not of_package(family):
+    if not family.of_package:
         written["module"] = family.__module__
     for field in fields(network):
         value = getattr(network, field.name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.networks.family import DeepNetwork
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.recursion import ratio
 
 # Terms of order 1/N relative to kernels, and terms of order 1/N² to those of order 1/N, from which
@@ -38,13 +38,7 @@ def warn_if_not_small(
 ) -> np.ndarray:
     """Warn if terms of order 1/N reach half of a kernel; their sizes relative to √(K_αα K_ββ).
 
-    Parameters
-    ----------
-    network : DeepNetwork
-    what : str
-        What they are, in words.
-    values, kernels : ndarray, shape (layers,) or (layers, P, P)
-        The terms, and K*^(l), which may have more layers.
+    ``what`` says what the ``values`` (layers,) or (layers, P, P) are; K*^(l) may have more layers.
     """
     sizes = kernels[: len(values)]
     if values.ndim > 1:
@@ -65,35 +59,26 @@ def warn_if_not_small(
 
 
 def warn_if_spread(
-    network: DeepNetwork,
-    variance: np.ndarray,
-    kernels: np.ndarray,
-    own: np.ndarray,
-    curvatures: Callable[[], np.ndarray],
+    field: MeanField, variance: np.ndarray, kernels: np.ndarray, own: np.ndarray
 ) -> np.ndarray:
     """Warn if kernels of hidden layers fluctuate by half of them, or move the next ones by as much.
 
     What the next layer sees counts: C^(l) may fluctuate by its size and be exact to order 1/N
     where the skip connection carries more.
 
-    Parameters
-    ----------
-    network : DeepNetwork
-    variance, kernels : ndarray, shape (L + 1,) or (L + 1, P, P), (L + 2,) or (L + 2, P, P)
-        Var K^(l) and K*^(l).
-    own : ndarray, shape (L + 1,) or (L + 1, P)
-        The variances of what C^(l+1) is a function F of, for each input.
-    curvatures : callable
-        F'', asked for where the fluctuations are small, in the shape of ``own``.
+    ``variance`` and ``kernels`` are Var K^(l) and K*^(l), (L + 1, ...) and (L + 2, ...), ``own``
+    the variances of what C^(l+1) is a function F of, for each input. F'' is asked for where the
+    fluctuations are small.
     """
     spread = np.sqrt(np.maximum(variance, 0.0))
-    spread = warn_if_not_small(network, "standard deviation", spread, kernels)
+    spread = warn_if_not_small(field.network, "standard deviation", spread, kernels)
     if spread.max() <= LARGE:
         with suppress(ArithmeticError, ValueError), np.errstate(all="ignore"):
-            moved = np.nan_to_num(curvatures() * own / 2)
+            K = np.where(own > 0, field.variances[1][:-1], 1.0)
+            moved = np.nan_to_num(field.curvatures(K) * own / 2)
             moved = moved[..., None] * np.eye(moved.shape[-1]) if variance.ndim > 1 else moved
             what = "term F'' Var K/2"
-            warn_if_not_small(network, what, np.append(0 * moved[:1], moved, 0), kernels)
+            warn_if_not_small(field.network, what, np.append(0 * moved[:1], moved, 0), kernels)
     return spread
 
 

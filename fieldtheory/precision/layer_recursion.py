@@ -16,7 +16,6 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory import validation
-from fieldtheory.exact_numbers import exact, number
 from fieldtheory.networks.family import Coefficients, DeepNetwork, LayeredNetwork
 from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.residual import ResidualNetwork
@@ -29,6 +28,7 @@ from fieldtheory.theory.elementary_averages import (
     layer_averages,
     network_averages,
 )
+from fieldtheory.validation import exact, number
 
 Matrix = list[list[Any]]
 Pair = tuple[int, int]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import sympy as sp
@@ -147,7 +148,7 @@ class Action:
 
 def joined(names: Names, populations: Sequence[Population]) -> Action:
     """The action of populations whose fields are (letter, layer, pair), ordered by layer."""
-    fields = sorted(chain(*(p.fields for p in populations)), key=lambda f: (f[1], f[0], f[2]))
+    fields = sorted(chain(*(p.fields for p in populations)), key=itemgetter(1, 0, 2))
     places = {field: place for place, field in enumerate(fields)}
     widths = {field: p.units / sym.WIDTH for p in populations for field in p.fields}
     widths |= {field: sym.INPUT_WIDTH for field in fields if field[:2] == ("C", 0)}
@@ -188,12 +189,11 @@ def signal_covariance(
     column: tuple[int, int],
 ) -> sp.Expr:
     """Cov(x_α^(k), x_β^(l)) of two layers and inputs, as of `stream`."""
-
-    def kept(signal: tuple[int, int], m: int) -> sp.Expr:
-        return sp.Mul(*[carried(l, signal[1]) for l in range(m + 1, signal[0] + 1)])
-
-    pair, layers = sorted((row[1], column[1])), range(min(row[0], column[0]) + 1)
-    return sp.Add(*[kept(row, m) * kept(column, m) * names.of("C", m, *pair) for m in layers])
+    pair, total = sorted((row[1], column[1])), sp.S.Zero
+    for m in range(min(row[0], column[0]) + 1):
+        kept = [carried(l, s) for k, s in (row, column) for l in range(m + 1, k + 1)]
+        total += sp.Mul(*kept, names.of("C", m, *pair))
+    return total
 
 
 def chain_action(
@@ -222,7 +222,8 @@ def chain_action(
     >>> one.observables, one.covariance[1, 1]
     ((C^{(0)}_{\\mathrm{data}}*\\nu_{0}, h^{(0)}**2, h^{(1)}**2), C^{(0)} + C^{(1)})
     """
-    h, names = sym.signal(0), Names.numbers(depth, inputs)
+    names = Names.numbers(depth, inputs)
+    h = names.of("h", 0, 0)
     psi = list(map(sp.sympify, features(h)))
     layers = {l: coefficients(l) for l in range(1, depth + 2)}
 

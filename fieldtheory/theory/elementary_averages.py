@@ -17,12 +17,10 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.integrands.breakpoints import break_points, has_steps
 from fieldtheory.averages.integrands.steps import step_form
-from fieldtheory.exact_numbers import exact
 from fieldtheory.networks.family import Coefficients, LayeredNetwork
-from fieldtheory.networks.family_checks import names_in_features
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import Action, chain_action
+from fieldtheory.theory.action import chain_action
 
 X, Y = sp.symbols("x y", real=True)
 K_XX, K_YY = sp.symbols("K_xx K_yy", positive=True)
@@ -83,7 +81,8 @@ def layer_averages(
 
         M = ∂S/∂C̃^(1) / N,   ⟨g;g⟩ = ∂²S/∂C̃^(1)∂C̃^(2) / N   at C̃ = 0, a_l = 1, c_l = 0
 
-    and ⟨g(x, y)⟩ likewise from the field of two inputs (F25 eqs. (29), (108), (39)).
+    but for the constraint in ∂S/∂C̃: cumulants of the action's population. ⟨g(x, y)⟩ is likewise
+    from the field of two inputs (F25 eqs. (29), (108), (39)).
 
     Examples
     --------
@@ -92,36 +91,25 @@ def layer_averages(
     """
     phi = sym.phi if activation is None else activation
     psi = list(map(sp.sympify, features(phi, X, dict(parameters))))
-    layers = lambda h: (*(f.xreplace({X: h}) for f in psi),), lambda l: Coefficients(1, 0, _SKIP)
-    one, two = chain_action(1, 1, *layers), chain_action(1, 2, *layers)
-    pair = sym.pairs(2).index((0, 1))
-    mixed = len(sym.pairs(2)) + pair
-    signals = [sym.signal(0), sym.signal(1)]
-    inputs = [sym.signal(0, sample, 2) for sample in range(2)]
-    names = dict(zip((*signals, *inputs), (X, Y, X, Y), strict=True))
+    (population,) = chain_action(
+        depth=1,
+        inputs=2,
+        features=lambda h: tuple(f.xreplace({X: h}) for f in psi),
+        coefficients=lambda l: Coefficients(1, 0, _SKIP),
+    ).populations
+    # The signals of both inputs, and that of the first one in the next layer.
+    names = dict(zip(population.variables, (X, Y, Y), strict=False))
     entries = {(X, X): K_XX, (Y, Y): K_YY, (X, Y): K_XY, (Y, X): K_XY}
 
-    def renamed(expr: sp.Expr) -> sp.Expr:
-        return sym.over_signals(
-            expr, names, lambda h: [[entries[names[u], names[v]] for v in h] for u in h]
-        )
+    def covariance(signals: list[sp.Symbol]) -> list[list[sp.Expr]]:
+        return [[entries[names[u], names[v]] for v in signals] for u in signals]
 
-    moment, covariance = renamed(_average(one, 1)), renamed(_average(two, mixed))
-    connected = renamed(one.derivative((1, 2)) / sym.WIDTH)
-    observable = sp.Add(*[f * f.xreplace({X: Y}) for f in psi])
-    return LayerAverages(observable, moment, covariance, connected)
-
-
-def feature_parameters(network: LayeredNetwork) -> tuple[tuple[str, sp.Rational], ...]:
-    """The parameters in the features of a network with their exact values, for `layer_averages`.
-
-    Examples
-    --------
-    >>> feature_parameters(ResidualNetwork(depth=2))
-    ()
-    """
-    names = names_in_features(network)
-    return tuple((name, sp.Rational(exact(network.parameters[name]))) for name in names)
+    # Fields of the first layer are numbers 3 to 5, those of (11), (12), (22), then of the next.
+    averages = [
+        sym.over_signals(population.cumulant(fields) / sym.WIDTH, names, covariance)
+        for fields in ((3,), (4,), (3, 6))
+    ]
+    return LayerAverages(sp.Add(*[f * f.xreplace({X: Y}) for f in psi]), *averages)
 
 
 def network_averages(network: LayeredNetwork) -> LayerAverages:
@@ -133,7 +121,7 @@ def network_averages(network: LayeredNetwork) -> LayerAverages:
     K_xx
     """
     features = type(network).features
-    return layer_averages(features, network.activation, feature_parameters(network))
+    return layer_averages(features, network.activation, network.feature_parameters)
 
 
 def _require_square_slopes(observable: sp.Expr) -> None:
@@ -160,9 +148,3 @@ def _require_square_slopes(observable: sp.Expr) -> None:
                     "activation must have no jumps and no slope as steep as that of √h, since its "
                     f"tangent kernel ∝ ⟨φ'²⟩ diverges, got one at h = {float(point):.6g}"
                 )
-
-
-def _average(action: Action, field: int) -> sp.Expr:
-    """⟨g⟩ of a field, what its constraint leaves of ∂S/∂C̃."""
-    constraint = action.relative_widths[field] * action.kernels[field]
-    return sp.expand_mul(action.derivative((field,)) / sym.WIDTH, deep=False) + constraint

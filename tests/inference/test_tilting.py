@@ -330,6 +330,7 @@ def test_paths_have_the_tilted_law_or_an_error_names_the_labels(
 
 
 GATED = {"norm_position": "post", "gated": True}
+PAIR = [[0.3, 0.1], [0.1, 0.2]]
 TRIPLE = np.array([[1.0, 0.3, 0.5], [0.3, 0.8, -0.2], [0.5, -0.2, 1.2]])
 
 

@@ -132,7 +132,8 @@ class TestTyped:
         assert hint in str(caught.value)
 
     def test_name_is_that_of_the_expression_or_the_one_given(self):
-        assert activation_from_text(" 0.5*h ").name == "h/2"
+        assert activation_from_text(" 0.5*h ").name == "0.5*h"
+        assert activation_from_text("0.5*h", "").name == "h/2"
         assert activation_from_text("0.5*h", "half").name == "half"
         assert activation_from_text("tanh", "mine") is ACTIVATIONS["tanh"]
 

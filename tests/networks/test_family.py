@@ -17,7 +17,7 @@ from fieldtheory.networks.family import (
     checked_network,
     per_layer,
 )
-from fieldtheory.networks.family_checks import check_fields
+from fieldtheory.networks.family_checks import check_family, check_fields
 from tests.rounding import assert_same
 
 NET = ft.ResidualNetwork(depth=3, branch_scale=[0.5, 0.4, 0.3], skip_scale=0.7, bias_variance=0.2)
@@ -243,6 +243,14 @@ def test_mistakes_in_a_family_of_ones_own_get_a_sentence(method, wrong, words):
         for first in (ft.derive, lambda net: ft.solve(net, 0.4)):
             with pytest.raises((TypeError, ValueError), match=rf"Wrong.*{words}"):
                 first(net)
+
+
+def test_families_of_the_package_are_complete():
+    # They are not checked with every network.
+    layered = [f for f in FAMILIES.values() if f.of_package and issubclass(f, LayeredNetwork)]
+    assert {ft.ResidualNetwork, ft.FeedForwardNetwork} <= {*layered}
+    for family in layered:
+        check_family(family(depth=2))
 
 
 def test_a_family_is_a_frozen_dataclass_with_all_fields():

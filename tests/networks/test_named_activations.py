@@ -7,7 +7,7 @@ from scipy import special
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.sampling.forward import feature_functions
-from fieldtheory.networks.named_activations import (
+from fieldtheory.networks.activation import (
     ACTIVATIONS,
     DEFINITIONS,
     known_names,

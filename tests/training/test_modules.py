@@ -6,8 +6,7 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.averages.quadrature.compiled import function_of
-from fieldtheory.networks.activation import h
-from fieldtheory.networks.named_activations import ACTIVATIONS
+from fieldtheory.networks.activation import ACTIVATIONS, h
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory.training import measure_response, torch_module  # noqa: E402

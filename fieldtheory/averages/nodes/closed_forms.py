@@ -19,7 +19,6 @@ They are written with atan2 because asin loses half the digits where its argumen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -59,7 +58,12 @@ def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr 
     >>> closed_form(sp.tanh(x), (x,), sp.ImmutableMatrix([[3]])) is None
     True
     """
-    if is_transcendental_in(F, variables):
+    unknown = [f for f in F.atoms(sp.Function) if not isinstance(f, _REMOVED)]
+    if any(argument.has(*variables) for f in unknown for argument in f.args):
+        return None
+    powers = [p for p in F.atoms(sp.Pow) if p.base.has(*variables)]
+    if not all(p.exp.is_Integer and p.exp > 0 for p in powers):
+        # A quotient.
         return None
     try:
         F = step_form(F).replace(sp.erfc, lambda u: 1 - erf(u))
@@ -73,9 +77,15 @@ def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr 
         F = F.replace(sp.sin, lambda u: (sp.exp(i * u) - sp.exp(-i * u)) / (2 * i))
         F = sp.expand(F.replace(sp.cos, lambda u: (sp.exp(i * u) + sp.exp(-i * u)) / 2))
     # Terms with many error functions come first: they fail if any does.
-    terms = sorted(sp.Add.make_args(F), key=lambda term: -count_erf(term))
-    if len(terms) > _MAX_TERMS or any(has_shifted_products(term, variables) for term in terms):
+    terms = sorted(sp.Add.make_args(F), key=count_erf, reverse=True)
+    if len(terms) > _MAX_TERMS:
         return None
+    centre = dict.fromkeys(variables, 0)
+    for term in terms:
+        # Of three and more error functions every derivative by parts removes one and shifts the
+        # others: no rule is left for two of a form that is not centred, found after minutes.
+        if count_erf(term) > 2 and any(u.args[0].subs(centre) != 0 for u in term.atoms(erf)):
+            return None
     try:
         total = sp.Add(oscillating, *[_term(term, variables, K) for term in terms])
     except NoClosedForm:
@@ -118,16 +128,6 @@ def _oscillating(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
         factor = sp.Rational(c.real) * sp.cos(w) - sp.Rational(c.imag) * sp.sin(w)
         total += factor * sp.exp(sp.expand(-covariance_of(form, form, K) / 2))
     return total
-
-
-def is_transcendental_in(F: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
-    """Whether F holds a quotient or a function that no rule removes."""
-    unknown = (f for f in F.atoms(sp.Function) if not isinstance(f, _REMOVED))
-    if any(argument.has(*variables) for f in unknown for argument in f.args):
-        return True
-    return any(
-        p.base.has(*variables) and not (p.exp.is_Integer and p.exp > 0) for p in F.atoms(sp.Pow)
-    )
 
 
 def _tidy(expr: sp.Expr) -> sp.Expr:
@@ -185,7 +185,14 @@ def _term(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
         reduced = rule(F, variables, K)
         if reduced is not None:
             return times(constant, reduced)
-    return times(constant, elementary(F, variables, K))
+    forms: list[Linear] = []
+    for factor in sp.Mul.make_args(F):
+        base, power = factor.as_base_exp()
+        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
+            raise NoClosedForm
+        repeats = int(power) if isinstance(base, erf) else 1
+        forms += [linear_form(base, variables)] * repeats
+    return times(constant, _product(forms, K))
 
 
 def _sum(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
@@ -271,18 +278,6 @@ def count_erf(term: sp.Expr) -> int:
     return sum(int(power) for base, power in powers if isinstance(base, erf) and power.is_Integer)
 
 
-def has_shifted_products(term: sp.Expr, variables: Sequence[sp.Expr]) -> bool:
-    """Whether three or more error functions, one not of a centred form, leave two to integrate.
-
-    Every derivative by parts removes one of them and shifts the others: no rule is left then, which
-    `_stein` and `_tilt` may take minutes to find.
-    """
-    if count_erf(term) < 3:
-        return False
-    centre = dict.fromkeys(variables, 0)
-    return any(form.args[0].subs(centre) != 0 for form in term.atoms(erf))
-
-
 def has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
     """Whether two error functions or steps, one not of a centred form, are left about the means.
 
@@ -296,18 +291,6 @@ def has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
     if steps + count_erf(product) < 2 or all(offset == 0 for offset in offsets):
         return False
     return bool((product / sp.Mul(*forms)).subs(means) != 0)
-
-
-def elementary(F: sp.Expr, variables: tuple, K: sp.Matrix) -> sp.Expr:
-    """⟨F⟩ of a product of error functions and steps."""
-    forms: list[Linear] = []
-    for factor in sp.Mul.make_args(F):
-        base, power = factor.as_base_exp()
-        if not isinstance(base, erf | Heaviside) or not (power.is_Integer and power > 0):
-            raise NoClosedForm
-        repeats = int(power) if isinstance(base, erf) else 1
-        forms += [linear_form(base, variables)] * repeats
-    return _product(forms, K)
 
 
 def linear_form(function: sp.Expr, variables: tuple) -> Linear:
@@ -339,16 +322,6 @@ def _product(forms: list[Linear], K: sp.Matrix) -> sp.Expr:
     if len(forms) > 2:
         raise NoClosedForm
     u, v = forms
-    return _pair(u, v, K)
-
-
-def _single(form: Linear, K: sp.Matrix) -> sp.Expr:
-    variance = covariance_of(form, form, K)
-    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
-    return erf(form.offset / sp.sqrt(spread))
-
-
-def _pair(u: Linear, v: Linear, K: sp.Matrix) -> sp.Expr:
     if u.kind == v.kind == "sgn" and u.weights == v.weights:
         return sp.S.One
     if v.kind == "erf":
@@ -362,6 +335,12 @@ def _pair(u: Linear, v: Linear, K: sp.Matrix) -> sp.Expr:
     else:
         angle = sp.atan2(c, sp.sqrt(minor))
     return 2 / sp.pi * angle
+
+
+def _single(form: Linear, K: sp.Matrix) -> sp.Expr:
+    variance = covariance_of(form, form, K)
+    spread = 1 + 2 * variance if form.kind == "erf" else 2 * variance
+    return erf(form.offset / sp.sqrt(spread))
 
 
 def covariance_of(u: Linear, v: Linear, K: sp.Matrix) -> sp.Expr:

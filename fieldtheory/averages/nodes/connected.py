@@ -79,17 +79,25 @@ class ConnectedCorrelator(AverageNode):
             parts.append(F)
             groups.append(set(used_in(F, names)))
             factors.append(factor)
-        if not all(groups) or not _linked(groups, matrix):
+        if not all(groups):
+            return sp.S.Zero
+        # It vanishes where a split of the functions makes independent groups.
+        linked = [
+            (k, l)
+            for k, l in combinations(range(len(groups)), 2)
+            if any(matrix[i, j] != 0 for i in groups[k] for j in groups[l])
+        ]
+        if len(connected_components((range(len(groups)), linked))) > 1:
             return sp.S.Zero
         parities = [parity(F, set(names)) for F in parts]
         if None not in parities and parities.count(-1) % 2 == 1:
             return sp.S.Zero
         # The cumulant is symmetric: one node, whatever the order of functions and variables.
-        used = sorted(set().union(*groups), key=lambda i: sp.default_sort_key(names[i]))
+        places = {names[i]: i for i in set().union(*groups)}
+        inside = sorted(places, key=sp.default_sort_key)
+        used = [places[v] for v in inside]
         ordered = sorted(parts, key=lambda f: (sorted(map(str, f.free_symbols)), str(f)))
-        node = sp.Expr.__new__(
-            cls, *ordered, sp.Tuple(*[names[i] for i in used]), matrix.extract(used, used)
-        )
+        node = sp.Expr.__new__(cls, *ordered, sp.Tuple(*inside), matrix.extract(used, used))
         return sp.Mul(*factors) * node
 
     def _eval_rewrite_as_GaussianAverage(self, *args: Any, **hints: Any) -> sp.Expr:
@@ -185,17 +193,6 @@ def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symb
     if F.has(y) or G.has(x):
         F, G = G, F
     return None if F.has(y) or G.has(x) else (F, G, x, y)
-
-
-def _linked(groups: Sequence[set[int]], K: sp.Matrix) -> bool:
-    """Whether no split of the functions, given by their variables, makes independent groups."""
-    numbers = range(len(groups))
-    linked = [
-        (k, l)
-        for k, l in combinations(numbers, 2)
-        if any(K[i, j] != 0 for i in groups[k] for j in groups[l])
-    ]
-    return len(connected_components((numbers, linked))) == 1
 
 
 def _without(functions: Sequence[sp.Expr], *left_out: int) -> list[sp.Expr]:

@@ -21,9 +21,8 @@ from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import of_layers
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.networks.gram import GramEntry, GramNetwork
+from fieldtheory.numerics.infinite_width.homogeneous import exactly_parallel
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
-from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
-from fieldtheory.theory.elementary_averages import feature_parameters
 
 XX, YY = sp.symbols("X_xx X_yy", positive=True)
 XY = sp.Symbol("X_xy", real=True)
@@ -326,4 +325,4 @@ def network_functions(
         return BlockFunctions(network, trailing, batch)
     assert isinstance(network, LayeredNetwork)
     features = type(network).features
-    return layer_functions(network.activation, "numpy", features, feature_parameters(network))
+    return layer_functions(network.activation, "numpy", features, network.feature_parameters)

@@ -7,8 +7,8 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.homogeneous import are_parallel
 from fieldtheory.numerics.infinite_width.kernels import homogeneous_averages
-from fieldtheory.numerics.infinite_width.parallel import are_parallel
 from fieldtheory.numerics.recursion import add_skip, require_finite
 
 

@@ -7,7 +7,8 @@ correlation. With the shares w_k of skip connection, branch and bias in the vari
     1 ∓ c' = (1/2) Σ_k (√w_kα − √w_kβ)² + √(w_1α w_1β) (1 ∓ c) + √(w_2α w_2β) (1 ∓ c_φ)
              + √(w_3α w_3β) (1 ∓ 1),
 
-whose terms are all positive.
+whose terms are all positive. Inputs that are parallel or opposite within the rounding of their
+kernel are made so exactly, for all φ.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldtheory.averages.integrands.exact_differences import PARALLEL, one_minus_correlation
+from fieldtheory.averages.integrands.exact_differences import (
+    PARALLEL,
+    determinant,
+    one_minus_correlation,
+)
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import LayerCoefficients
 
@@ -27,6 +32,8 @@ _SMALL = 0.5
 _SERIES = tuple(2 * k / math.factorial(2 * k + 1) for k in range(8, 0, -1))
 # Sizes of signals at which φ is compared with its lines, and the relative error allowed.
 _FAR = 2.0 ** np.array([60, 120, 200])
+# 1 − |c| that the roundings of averages leave of pairs that were parallel in the layer before.
+ROUNDED = 2.0**-45
 _EVERYWHERE, _LINEAR = np.concatenate([np.geomspace(1e-8, 1e8, 400), 1 / _FAR, _FAR]), 1e-15
 
 
@@ -113,6 +120,37 @@ def gaps_of(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     near = np.where(near <= PARALLEL, 0.0, near)
     c = xy / np.sqrt(x * y)
     return np.stack([np.where(c > 0, near, 1 - c), np.where(c < 0, near, 1 + c)])
+
+
+def are_parallel(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Mask of pairs of variances x, y that are parallel or opposite within the rounding of xy."""
+    return gaps_of(x, y, xy).min(axis=0) <= PARALLEL
+
+
+def as_parallel(chosen: np.ndarray, x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Covariances in which chosen pairs that are parallel within roundings are so exactly.
+
+    Then their determinant is zero: φ with kinks and jumps sees the root of it.
+
+    Examples
+    --------
+    >>> own = np.array([30.0]), np.array([75.0])
+    >>> determinant(*own, as_parallel(np.array([True]), *own, np.array([-(2250.0**0.5)])))
+    array([0.])
+    """
+    if not chosen.any():
+        return xy
+    size = np.where(x == y, x, np.sqrt(x) * np.sqrt(y))
+    chosen = chosen & (np.abs(xy) >= (1 - ROUNDED) * size)
+    # Of norms that are not the same roots are rounded up, as negative determinants are zero.
+    for _ in range(3):
+        size = np.where(determinant(x, y, size) > 0, np.nextafter(size, np.inf), size)
+    return np.where(chosen, np.copysign(size, xy), xy)
+
+
+def exactly_parallel(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Covariances of which those of parallel pairs are so exactly."""
+    return as_parallel(are_parallel(x, y, xy), x, y, xy)
 
 
 def next_gaps(

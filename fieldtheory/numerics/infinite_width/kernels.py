@@ -14,8 +14,11 @@ from fieldtheory.averages.integrands.exact_differences import narrow_alone
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.homogeneous import averages_along
-from fieldtheory.numerics.infinite_width.parallel import are_parallel, as_parallel
+from fieldtheory.numerics.infinite_width.homogeneous import (
+    are_parallel,
+    as_parallel,
+    averages_along,
+)
 from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
 # Variances above have integrals that exceed float64.
@@ -47,10 +50,11 @@ def variances(network: DeepNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
                 if K[l - 1].max() < _LARGEST:
                     raise
                 average = np.inf
-            C[l] = residual_kernel(layers.weights[l], layers.biases[l], average)
+            C[l] = layers.weights[l] * average + layers.biases[l]
             carried = K[l - 1] if layer.stream is None else layer.stream.own(K[l - 1])[0]
-            K[l] = add_skip(layers.skips[l], carried, C[l])
-            require_finite("the kernel", K[l], l, "log_kernels" if functions.lines else "")
+            K[l] = layers.skips[l] * carried + C[l]
+            if not np.isfinite(K[l]).all():
+                require_finite("the kernel", K[l], l, "log_kernels" if functions.lines else "")
     return C, K
 
 
@@ -74,7 +78,7 @@ def covariances(
         Indices α and β of the pairs.
     """
     variance, K = own
-    same, lines = identical(K[0], K0, pairs), network_functions(network).lines
+    same = identical(K[0], K0, pairs)
     C = np.empty((*K.shape[:-1], len(pairs[0])))
     kernel = np.empty_like(C)
     x, y = (K[0][..., members] for members in pairs)
@@ -84,7 +88,9 @@ def covariances(
             l = layer.number
             C[l] = np.where(same, variance[l][..., pairs[0]], layer.residual)
             kernel[l] = layer.kernel
-            require_finite("the kernel", kernel[l], l, "log_kernels" if lines else "")
+            if not np.isfinite(kernel[l]).all():
+                lines = network_functions(network).lines
+                require_finite("the kernel", kernel[l], l, "log_kernels" if lines else "")
     return C, kernel
 
 

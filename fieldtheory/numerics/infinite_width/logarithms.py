@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.homogeneous import Lines, gaps_of, next_gaps
+from fieldtheory.numerics.infinite_width.homogeneous import ROUNDED, Lines, gaps_of, next_gaps
 from fieldtheory.numerics.infinite_width.kernels import identical
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.parallel import ROUNDED
 from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.recursion import ratio
 
@@ -220,7 +219,7 @@ class Logarithms:
         """ln|Θ^(l)| and the signs of Θ^(l), shape (..., L + 2) or (..., L + 2, P, P)."""
         field, (K, shares), m = self.field, self._own, self.lines.moment
         layers = field.layers
-        shaped = trained.shaped(field.trailing, shares.ndim - 2 - field.trailing)
+        shaped = trained.shaped(field.has_matrix, shares.ndim - 2 - field.has_matrix)
 
         def through(inputs: np.ndarray, slopes: Any, averages: list[Scaled]) -> list[Scaled]:
             gains = layers.skips[1:] + layers.weights[1:] * slopes

@@ -12,7 +12,7 @@ from fieldtheory.networks.coefficients import LayerCoefficients, layer_coefficie
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width import gains, kernels
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
+from fieldtheory.numerics.infinite_width.homogeneous import exactly_parallel
 from fieldtheory.numerics.symmetric_matrices import assembled
 
 
@@ -34,18 +34,8 @@ class MeanField:
 
     @property
     def has_matrix(self) -> bool:
-        """Whether there are pairs of inputs."""
+        """Whether there are pairs of inputs: one more axis, `trailing` of `layer_coefficients`."""
         return self.input_kernel.ndim > 1
-
-    @property
-    def trailing(self) -> int:
-        """1 if the last axis counts inputs, else 0; see `layer_coefficients`."""
-        return int(self.has_matrix)
-
-    @property
-    def layer_axis(self) -> int:
-        """Axis of the layers in `assembled` arrays."""
-        return -3 if self.has_matrix else -1
 
     @cached_property
     def pairs(self) -> tuple[Any, ...]:
@@ -67,13 +57,13 @@ class MeanField:
     @cached_property
     def layers(self) -> LayerCoefficients:
         """Coefficients that broadcast with `variances`."""
-        batch = max(len(self.network.batch_shape), self.own_inputs.ndim - self.trailing)
-        return layer_coefficients(self.network, self.trailing, batch)
+        batch = max(len(self.network.batch_shape), self.own_inputs.ndim - self.has_matrix)
+        return layer_coefficients(self.network, self.has_matrix, batch)
 
     @cached_property
     def variances(self) -> tuple[Any, ...]:
         """C*^(l) and K^(l) of single inputs, shape (L + 2, ...) or (L + 2, ..., P)."""
-        return kernels.variances(self.network, self.own_inputs, self.trailing)
+        return kernels.variances(self.network, self.own_inputs, self.has_matrix)
 
     @cached_property
     def covariances(self) -> tuple[Any, ...]:
@@ -83,7 +73,7 @@ class MeanField:
     @cached_property
     def own_gains(self) -> np.ndarray:
         """a_l M'(K^(l-1)) of single inputs, in the shape of `variances`."""
-        return gains.variance_gains(self.network, self.variances[1], self.trailing)
+        return gains.variance_gains(self.network, self.variances[1], self.has_matrix)
 
     @cached_property
     def pair_gains(self) -> np.ndarray:
@@ -95,7 +85,7 @@ class MeanField:
     def own_skips(self) -> np.ndarray:
         """γ_l² ∂s/∂K of single inputs."""
         skips, K = self.layers.skips, self.variances[1]
-        return gains.skip_gains(self.network, skips, self.trailing, K)
+        return gains.skip_gains(self.network, skips, self.has_matrix, K)
 
     @cached_property
     def pair_skips(self) -> np.ndarray:
@@ -117,7 +107,7 @@ class MeanField:
 
     def curvatures(self, K: np.ndarray) -> np.ndarray:
         """a_l M''(K) of variances before the layers 1, ..., L + 1."""
-        functions = network_functions(self.network, self.trailing, K.ndim - 1 - self.trailing)
+        functions = network_functions(self.network, self.has_matrix, K.ndim - 1 - self.has_matrix)
         return np.asarray(self.layers.weights[1:] * functions.every("curvature", K))
 
     @property
@@ -139,14 +129,14 @@ class MeanField:
 
     def carried(self) -> Any:
         """s as an `Entry` for the layers 0, ..., L, None where s(K) = K."""
-        batch = self.variances[0].ndim - 1 - self.trailing
-        return network_functions(self.network, self.trailing, batch).stream
+        batch = self.variances[0].ndim - 1 - self.has_matrix
+        return network_functions(self.network, self.has_matrix, batch).stream
 
     def assembled(self, own: np.ndarray, pair: Any, lower: Any = None) -> np.ndarray:
         """Layer axis behind the batch axes, pairs as symmetric matrices."""
         if self.has_matrix:
-            own = assembled(own, pair, self.pairs, lower)
-        return np.moveaxis(own, 0, self.layer_axis)
+            return np.moveaxis(assembled(own, pair, self.pairs, lower), 0, -3)
+        return np.moveaxis(own, 0, -1)
 
     def at_output(self, layers: np.ndarray) -> np.ndarray:
         """The entry of the output of what `assembled` gives."""

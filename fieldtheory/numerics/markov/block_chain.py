@@ -17,9 +17,9 @@ from fieldtheory.numerics.infinite_width.block_functions import (
     Entry,
     network_functions,
 )
+from fieldtheory.numerics.infinite_width.homogeneous import exactly_parallel
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.infinite_width.parallel import exactly_parallel
 from fieldtheory.numerics.several_inputs.feature_correlators import Truncated, within_layers
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals

@@ -157,11 +157,7 @@ class MarkovTheory:
         at = np.flatnonzero(np.equal(*np.triu_indices(chain.chain.field.input_kernel.shape[-1])))
         own = chain.variances[:, at, at] / self.field.network.width
         own = own if self.field.has_matrix else own[:, 0]
-
-        def curvatures() -> np.ndarray:
-            return self.field.curvatures(self.field.variances[1][:-1])
-
-        return warn_if_spread(self.field.network, self.kernel_variance, kernels, own, curvatures)
+        return warn_if_spread(self.field, self.kernel_variance, kernels, own)
 
     def covariances_with_output(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cov(C^(l), Tr U C^(L+1)) and Cov(R^(l), Tr U C^(L+1)), the latter's last that of C^(L+1).

@@ -133,12 +133,13 @@ class Neurons(NamedTuple):
             spectrum = self.spectrum(highest)
             rough = compute(self.resolved(spectrum, True, highest))
             layers = list(self.resolved(spectrum, False, highest))
-            routes.record(_called(spectrum), len(layers))
+            what = routes.NODES if spectrum is None else routes.FOURIER
+            routes.record(what, len(layers))
             result = compute(layers)
             scale = scales(result)
             change = np.abs(np.stack(result[: len(scale)]) - np.stack(rough[: len(scale)]))
             errors = np.where(change > 0, change / scale, 0.0)
-        return result, np.maximum(errors, self.missed(layers)), _called(spectrum)
+        return result, np.maximum(errors, self.missed(layers)), what
 
     def missed(self, layers: Layers) -> np.ndarray:
         """Errors of ⟨φ²⟩ of the layers relative to the largest.
@@ -148,10 +149,6 @@ class Neurons(NamedTuple):
         means = np.array([D.mean for D, _ in layers])
         missed = np.abs(means - self.moments) * (self.weights > 0)
         return missed / (self.moments.max() or 1.0)
-
-
-def _called(spectrum: Spectrum | None) -> str:
-    return routes.NODES if spectrum is None else routes.FOURIER
 
 
 def at_first_order(
@@ -195,7 +192,8 @@ def squares_of_layers(neurons: Neurons) -> np.ndarray:
         rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
         errors = ratio(np.abs(np.tril(squares) @ weights - rough), root)
     errors = np.maximum(errors, neurons.missed(layers))
-    if failure := _failure(_called(spectrum), errors, max(tolerance(), SETTINGS.first_order)):
+    what = routes.NODES if spectrum is None else routes.FOURIER
+    if failure := _failure(what, errors, max(tolerance(), SETTINGS.first_order)):
         raise QuadratureError(failure)
     return squares
 

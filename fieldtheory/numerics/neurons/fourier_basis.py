@@ -118,8 +118,12 @@ def _largest_number(square: Function, deviation: float) -> float:
         if np.abs(g).max() > _SETTINGS.largest * sqrt(g**2 @ bell):
             return np.inf
         D = g - g @ bell
-        last = _last_number(D * bell, float(np.abs(g) @ bell))
-        last_of_square = _last_number(D**2 * bell, float(g**2 @ bell))
+        # The last numbers of both spectra that are not negligible.
+        sizes = np.abs(fft.rfft([D * bell, D**2 * bell]))
+        second, least = sizes * np.arange(points + 1) ** 2.0, np.stack([np.abs(g), g**2]) @ bell
+        small = second <= _SETTINGS.left_out * second.max(axis=1, keepdims=True)
+        small |= sizes <= _SETTINGS.rounding * least[:, None]
+        last, last_of_square = (int(np.flatnonzero(~each).max(initial=0)) for each in small)
         last_of_both = max(last, last_of_square)
         # Points resolve φ⁴, too, and the spectrum is not that of larger numbers.
         if (
@@ -130,14 +134,6 @@ def _largest_number(square: Function, deviation: float) -> float:
             return pi * (last_of_both + 1) / (_SETTINGS.reach * deviation)
         points, before = ceil(_SETTINGS.factor * points), last_of_both
     return np.inf
-
-
-def _last_number(density: np.ndarray, size: float) -> int:
-    """The last number of a spectrum that is not negligible."""
-    sizes = np.abs(fft.rfft(density))
-    second = sizes * np.arange(len(sizes)) ** 2.0
-    small = (second <= _SETTINGS.left_out * second.max()) | (sizes <= _SETTINGS.rounding * size)
-    return int(np.flatnonzero(~small).max(initial=0))
 
 
 class Grid:
@@ -295,30 +291,22 @@ def in_fourier_series(
     """
     links = zip(*chain, strict=True)
     before = None
-    for grid, some in groupby(range(len(K)), list(zip(*spectrum, strict=True)).__getitem__):
-        bases, observables = _on_grid(
-            square, Grid(*grid, square.parity == 1), weights, K, list(some)
-        )
-        for basis, own in zip(bases, observables, strict=True):
+    resolutions = list(zip(*spectrum, strict=True))
+    for resolution, some in groupby(range(len(K)), resolutions.__getitem__):
+        layers, grid = list(some), Grid(*resolution, square.parity == 1)
+        values, variances, a = square(grid.h), K[layers, None], weights[layers, None]
+        gaussians = np.exp(-(grid.h**2) / (2 * variances))
+        gaussians *= grid.spacing / np.sqrt(2 * pi * variances)
+        means = gaussians @ values
+        D = a * (values - means[:, None])
+        averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
+        averaging = a * (averaged - means[:, None] * one)
+        bases = [FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)]
+        squares = (D**2 * gaussians).sum(axis=1)
+        rows = zip(bases, D, grid.sums(D * gaussians), averaging, squares, means, strict=True)
+        for basis, own in zip(bases, map(Observable._make, rows), strict=True):
             if before is not None:
                 yield before[1], FourierStep(before[0], basis, *next(links))
             before = basis, own
     if before is not None:
         yield before[1], None
-
-
-def _on_grid(
-    square: Function, grid: Grid, weights: np.ndarray, K: np.ndarray, layers: list[int]
-) -> tuple[list[FourierBasis], list[Observable]]:
-    """The observables of some layers."""
-    values = square(grid.h)
-    variances, a = K[layers, None], weights[layers, None]
-    gaussians = grid.spacing / np.sqrt(2 * pi * variances) * np.exp(-(grid.h**2) / (2 * variances))
-    means = gaussians @ values
-    D = a * (values - means[:, None])
-    averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
-    bases = [FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)]
-    averaging = a * (averaged - means[:, None] * one)
-    squares = (D**2 * gaussians).sum(axis=1)
-    rows = zip(bases, D, grid.sums(D * gaussians), averaging, squares, means, strict=True)
-    return bases, [Observable(*each) for each in rows]

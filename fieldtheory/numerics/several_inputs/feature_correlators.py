@@ -20,13 +20,14 @@ from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS, tolerance
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
-from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
-from fieldtheory.numerics.several_inputs.sampled_paths import sampled_within_layers
-from fieldtheory.numerics.several_inputs.symmetric_powers import (
+from fieldtheory.numerics.several_inputs.pair_expansions import (
+    Expansion,
+    Signals,
     applied,
     packed_size,
     singular_values,
 )
+from fieldtheory.numerics.several_inputs.sampled_paths import sampled_within_layers
 from fieldtheory.numerics.symmetric_matrices import positions
 
 # Powers of correlations, relative to the error, that are left out.

@@ -16,8 +16,7 @@ from fieldtheory.numerics.infinite_width.homogeneous import lines_of
 from fieldtheory.numerics.infinite_width.kernels import limit_kernels
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.memory import require_memory
-from fieldtheory.numerics.one_input import accumulated_variance
-from fieldtheory.numerics.recursion import add_skip
+from fieldtheory.numerics.recursion import accumulated_variance, add_skip
 from fieldtheory.numerics.several_inputs import pair_fluctuations
 from fieldtheory.numerics.several_inputs.feature_correlators import (
     Truncated,
@@ -151,7 +150,7 @@ class PairTheory:
         place, factor = self.collinear.of_pairs()
         # Of each pair with itself alone: no array of the size of G11.
         own = np.diagonal(self.distinct.covariances[0], axis1=-2, axis2=-1)[..., place]
-        return unpacked(accumulated_variance(self.layers, own) * factor**2, True) / self.width
+        return unpacked(accumulated_variance(self.layers.skips, own) * factor**2, True) / self.width
 
     @property
     def four_point(self) -> np.ndarray:

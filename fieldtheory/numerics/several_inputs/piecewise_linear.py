@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from fieldtheory.numerics.several_inputs.pair_expansions import Signals
-from fieldtheory.numerics.several_inputs.symmetric_powers import singular_values
+from fieldtheory.numerics.several_inputs.pair_expansions import Signals, singular_values
 
 # The derivatives of h, |h| and sign h.
 _SLOPES = {"h": "1", "a": "s", "s": "d"}

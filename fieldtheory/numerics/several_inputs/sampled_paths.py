@@ -22,9 +22,8 @@ from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.covariance_roots import psd_root
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
-from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals
+from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals, packed_size
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
-from fieldtheory.numerics.several_inputs.symmetric_powers import packed_size
 
 # Independent replicates, and the fewest and most points of each as powers of two.
 REPLICATES, _FEWEST, _MOST = 8, 8, 20

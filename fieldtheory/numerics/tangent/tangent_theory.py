@@ -84,7 +84,7 @@ class TangentTheory:
             each = TangentTheory(field, trained)
             added = field.has_matrix and each._pair_sources * pair
             found.append(field.assembled(each._own_sources * own, added))
-        return np.stack(found, axis=field.layer_axis - 1)
+        return np.stack(found, axis=-4 if field.has_matrix else -2)
 
     @cached_property
     def output(self) -> np.ndarray:
@@ -125,13 +125,13 @@ class TangentTheory:
     def _slopes(self) -> np.ndarray:
         """a_l ⟨φ'²⟩ of single inputs."""
         field = self.mean_field
-        return tangents.slope_gains(field.network, field.variances[1], field.trailing)
+        return tangents.slope_gains(field.network, field.variances[1], field.has_matrix)
 
     @property
     def _fixed_skips(self) -> np.ndarray:
         """γ_l² ∂s/∂K_αβ of single inputs at fixed variances."""
         field, K = self.mean_field, self.mean_field.variances[1]
-        return gains.skip_gains(field.network, field.layers.skips, field.trailing, K, K, K)
+        return gains.skip_gains(field.network, field.layers.skips, field.has_matrix, K, K, K)
 
     @cached_property
     def _own_sources(self) -> np.ndarray:
@@ -140,7 +140,7 @@ class TangentTheory:
         C, K = field.variances
         if self.trained is None and not field.network.signal_names:
             return C
-        return tangents.own_of_inputs(field.network, self._whole, K, field.trailing)
+        return tangents.own_of_inputs(field.network, self._whole, K, field.has_matrix)
 
     @cached_property
     def _own(self) -> np.ndarray:
