@@ -92,8 +92,6 @@ def exact(value: float) -> Fraction:
 def number(value: Any) -> Any:
     """A float for any real number, an `ExactFloat` for one that it rounds; other values unchanged.
 
-    Text is a decimal number or a fraction.
-
     Examples
     --------
     >>> number(2), number("0.3"), number(Fraction(1, 4)), number("erf")
@@ -174,10 +172,7 @@ def _real(name: str, value: Any, words: str, lowest: float, highest: float) -> f
 
 
 def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:
-    """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant.
-
-    ``others`` says what else is allowed, to begin the list with.
-    """
+    """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant."""
     if value not in allowed:
         close = next((m for v in (str(value), str(value).lower()) if (m := _close(v, allowed))), [])
         meant = f"; did you mean {close[0]}?" if close else ""
@@ -308,11 +303,7 @@ _DATA = "; the kernel of data X (P, d) is ft.input_kernel(X, network)"
 
 
 def input_kernel_array(name: str, value: Any) -> np.ndarray:
-    """Return K0 as variances (any shape with ndim < 2) or covariance matrices (..., P, P).
-
-    Raises if an entry is not finite, a variance is negative, or a matrix is not square,
-    symmetric and positive semidefinite up to rounding, of which the symmetric part is returned.
-    """
+    """Return K0 as variances (any shape with ndim < 2) or covariance matrices (..., P, P)."""
     kernel = finite_array(name, value)
     if kernel.ndim < 2:
         if (kernel < 0).any():
@@ -347,12 +338,7 @@ def input_kernel_array(name: str, value: Any) -> np.ndarray:
 
 
 def _clearly_semidefinite(matrices: np.ndarray, tolerance: float) -> bool:
-    """Whether a Cholesky decomposition shows that no eigenvalue lies below −tolerance.
-
-    Half of the tolerance is added to the diagonal, the other half is left for the rounding of the
-    decomposition, which is of the order of P times the unit roundoff. False decides nothing. This
-    takes about a fifth of the time that the eigenvalues take.
-    """
+    """Whether a Cholesky decomposition shows that no eigenvalue lies below −tolerance."""
     shifted = matrices.copy()
     diagonal = np.arange(shifted.shape[-1])
     shifted[..., diagonal, diagonal] += tolerance / 2

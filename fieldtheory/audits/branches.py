@@ -82,11 +82,7 @@ class Branch(NamedTuple):
 
 
 def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Branch | None:
-    """The last branch of a block, None if that is not one of a network.
-
-    What comes out of the block is, to rounding, the stream with a multiple of what the matrices of
-    the branch give. ``flows`` has what came in and out of modules in a forward pass.
-    """
+    """The last branch of a block, None if that is not one of a network."""
     start, out = flows[block]
     found = ((m, matrix_of(m, flows[m], names)) for m in flows)
     linear = {m: matrix for m, matrix in found if matrix is not None}
@@ -238,11 +234,7 @@ def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> An
 
 
 def _prediction(network: Any, before: float) -> tuple[float, float]:
-    """Mean square behind a layer and its deviation over the weights, from that before it.
-
-    Given K^(0), K^(1) has Var K^(1) − χ² Var K^(0) over networks, to order 1/N. Kernels of a
-    `ResidualNetwork` are means over the weights of their layer, so that its units add theirs.
-    """
+    """Mean square behind a layer and its deviation over the weights, from that before it."""
     s = solve(network, before)
     (K0, K), (V0, V), chi = s.kernels[:2], s.kernel_variance[:2], s.response[1]
     if isinstance(network, ResidualNetwork):

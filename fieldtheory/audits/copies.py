@@ -40,11 +40,7 @@ class _Part(NamedTuple):
 
 
 def copies_of(model: Any) -> list[Copy]:
-    """Tensors whose entries are, up to a factor and a shift, those of another one before them.
-
-    Constants, smooth tables and few different values are not compared, nor are shared memory and
-    two buffers. The correlation of the first entries finds what is then compared as a whole.
-    """
+    """Tensors whose entries are, up to a factor and a shift, those of another one before them."""
     parts = sorted((p for each in places(model) for p in _parts(*each)), key=lambda part: part.kind)
     if len(parts) < 2:
         return []

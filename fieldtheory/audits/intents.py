@@ -184,11 +184,7 @@ __doc__ = "\n".join(
 
 
 def targets_of(intent: Any, places: list[Place]) -> dict[str, Target]:
-    """The law and the deviation √⟨w²⟩ of the parameters that an intent concerns, by their names.
-
-    It is a name, a mapping from patterns of names, of which the first that fits counts, or a
-    function of `Place`. None for those that a mapping excludes.
-    """
+    """The law and the deviation √⟨w²⟩ of the parameters that an intent concerns, by their names."""
     if isinstance(intent, str):
         intent = INTENTS[validation.choice("intent", intent.lower(), INTENTS)]
     if not (intent is None or callable(intent) or isinstance(intent, Mapping)):

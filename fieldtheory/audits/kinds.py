@@ -100,10 +100,7 @@ _known: dict[Any, dict[str, str]] = {}
 
 
 def norm_kinds(module: Any) -> dict[str, str]:
-    """Kinds of the vectors of a norm: "norm" of factors w, "norm offset" of 1 + w, "norm bias".
-
-    A norm is a module of vectors that gives the same of inputs of any size.
-    """
+    """Kinds of the vectors of a norm: "norm" of factors w, "norm offset" of 1 + w, "norm bias"."""
     vectors = dict(module.named_parameters(recurse=False))
     is_torch = type(module).__module__.startswith("torch.nn.")
     names = {"weight": "norm", "bias": "norm bias"} if {*classes(module)} & {*_NORMS} else {}

@@ -22,11 +22,7 @@ _ROUNDING, _LEAST = 1e-14, 1e-300
 
 
 def score_behind(network: Any, before: float, behind: float) -> float:
-    """z of the mean square behind a branch of a network of one layer, given that before it.
-
-    Given the squares of the hidden units a branch is Gaussian, and the mean square of the stream a
-    noncentral χ², of which this is the root of Sankaran (Biometrika 50, 1963).
-    """
+    """z of the mean square behind a branch of a network of one layer, given that before it."""
     C, shares = _branch_variances(network, before)
     n = network.width - getattr(network, "centred", False)
     skip = float(np.ravel(network.parameters["skip_scale"])[0])
@@ -42,11 +38,7 @@ def score_behind(network: Any, before: float, behind: float) -> float:
 
 
 def _branch_variances(network: Any, before: float) -> tuple[np.ndarray, np.ndarray]:
-    """Variances of a branch given its hidden units, and their probabilities.
-
-    With gates and powers the squares of units have heavy tails, so that the law of their sum is
-    taken whole: the Fourier transform of the M-th power of the characteristic function of one.
-    """
+    """Variances of a branch given its hidden units, and their probabilities."""
     p, R = network.parameters, np.array(before)
     a, c = (float(np.ravel(x)[0]) for x in network.layer(p)[:2])
     is_gram, M, signals = isinstance(network, GramNetwork), network.width, (R,)

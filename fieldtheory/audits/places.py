@@ -101,11 +101,7 @@ def _effective(model: Any) -> dict[str, Any]:
 
 
 def layer_lists(model: Any) -> dict[str, list[list[str]]]:
-    """Numbers of like layers with parameters, by the name of what holds them.
-
-    Like are modules of several parts, from the first to the last whose class is there twice, and
-    others of one class. What holds longer stacks of blocks, as towers do, is no layer.
-    """
+    """Numbers of like layers with parameters, by the name of what holds them."""
     lists: dict[str, list[list[str]]] = {}
     for name, holder in model.named_modules():
         members = {n: m for n, m in holder.named_children() if [*m.parameters()]}

@@ -152,10 +152,7 @@ def law_scores(x: np.ndarray, kurtosis: float, tolerance: float) -> dict[str, fl
 
 
 def scores_of(kurtosis: float, entries: float) -> dict[str, float]:
-    """z of so many independent entries under the laws that they may have, by their kurtosis.
-
-    To order 1/√n the kurtosis of normal entries to the power −2 has no skewness.
-    """
+    """z of so many independent entries under the laws that they may have, by their kurtosis."""
     cut = float(np.clip(kurtosis, _CUT, _NORMAL[0])), _NORMAL[1]
     return {
         law: (1 - (expected / kurtosis) ** 2) * expected / 2 / (variance / entries) ** 0.5

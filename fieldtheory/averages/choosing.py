@@ -59,9 +59,6 @@ class Rule(NamedTuple):
 def choose(node: AverageNode) -> Rule:
     """The rule for an average or cumulant without free symbols in its functions.
 
-    Its functions are known and free of δ-functions; ValueError if one of several variables is no
-    sum of products of functions of one variable each.
-
     Examples
     --------
     >>> from fieldtheory.averages import GaussianAverage
@@ -228,9 +225,6 @@ class Shifted(NamedTuple):
 
 def shifted(node: sp.Expr) -> Shifted | None:
     """An average ⟨F(h + m)⟩ as one of a variable with the mean m; None if it is no such average.
-
-    δ-functions at kinks leave them: given h_1 = κ the other variable is Gaussian of the mean
-    m = κ K_12/K_11.
 
     Examples
     --------

@@ -39,9 +39,6 @@ Value = tuple[Any, Any]
 def average(F: sp.Expr, variables: Sequence[sp.Expr], K: Any, digits: int = 50) -> Any:
     """⟨F⟩_{N(0,K)} of one or two variables to a given number of digits.
 
-    F may have kinks and jumps on h_i = const. Digits are relative to √(⟨f²⟩⟨g²⟩) for F = f(x) g(y),
-    else to ⟨|F|⟩; PrecisionError if successive rules do not agree to them.
-
     Examples
     --------
     >>> import sympy as sp
@@ -63,9 +60,6 @@ def cumulant(
     functions: Sequence[sp.Expr], variables: Sequence[sp.Expr], K: Any, digits: int
 ) -> Any:
     """The joint cumulant ⟨F_1;...;F_n⟩ to a number of digits of itself; ⟨F⟩ of one function.
-
-    Two functions of weakly correlated variables of their own: Mehler's series without its first
-    term. Others: averages of products, with as many guard digits as they cancel.
 
     Examples
     --------
@@ -281,8 +275,6 @@ def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any
 
 def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
     """F as Σ f(x) g(y), the pairs (f, g); None if it is no such sum.
-
-    Only factors that mix the variables are expanded.
 
     Examples
     --------

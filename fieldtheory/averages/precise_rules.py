@@ -106,10 +106,7 @@ def rule_order(digits: int, level: int) -> int:
 
 
 def reach_of(digits: int, level: int, start: Any = 0) -> Any:
-    """End of the panels, in deviations, for a function that begins at a distance from zero.
-
-    Farther on each level, so that two differ if the tail matters after all.
-    """
+    """End of the panels, in deviations, for a function that begins at a distance from zero."""
     reach = (mpmath.sqrt(2 * mpmath.log(10) * (digits + PRECISE.guard)) + 1) * mpmath.mpf(
         1.1
     ) ** level
@@ -131,9 +128,6 @@ def hermite_coefficients(
     parts: Sequence[tuple[Integrand, Any]], most: int, level: int
 ) -> HermiteCoefficients:
     """Coefficients of up to ``most`` orders, by rules of a level, to ``mpmath.mp.dps`` digits.
-
-    The parts, integrands with deviations, share nodes, and the Hermite functions there unless F has
-    kinks away from zero.
 
     Examples
     --------

@@ -87,10 +87,7 @@ def translate(entries: Any, resolved: Callable[[AverageNode], sp.Expr]) -> Any:
 
 
 def closed(expression: Any, exact: bool = False) -> Any:
-    """Expressions, in lists or alone, with their averages in closed form where there is one.
-
-    Forms are those of float64, or as they were found if ``exact``.
-    """
+    """Expressions, in lists or alone, with their averages in closed form where there is one."""
 
     def form(node: AverageNode) -> sp.Expr:
         named, symbols = _in_symbols(node)
@@ -119,9 +116,6 @@ def is_closed(expression: sp.Expr) -> bool:
 
 def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> Resolution:
     """Decide how an average is evaluated.
-
-    Numeric functions that the value calls are entered in ``functions``. ValueError if a function of
-    the node is unknown, holds other symbols, or cannot be integrated.
 
     Examples
     --------
@@ -157,11 +151,7 @@ def resolve(node: AverageNode, backend: str, functions: dict[str, Callable]) -> 
 
 @lru_cache(maxsize=512)
 def _decision(node: AverageNode, backend: str) -> Decision:
-    """The closed form if there is one, else what is left to integrate.
-
-    With mpmath a closed form that cancels is left to integrals where these have the digits. One
-    that δ-functions leave is not taken if it is 0/0 for parallel signals.
-    """
+    """The closed form if there is one, else what is left to integrate."""
     singular = any(F.has(sp.DiracDelta) for F in node.functions)
     closed = node.doit(deltas=False) if _may_have_closed_form(node) else node
     if backend == "mpmath" and closed.has(sp.erf):
@@ -206,11 +196,7 @@ def _guarded(node: AverageNode, decision: Decision, backend: str) -> tuple[Rule,
 def closed_function(
     symbols: Sequence[sp.Expr], expression: Any, engine: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """An expression in averages that have closed forms, or a list, as a function of NumPy.
-
-    ``engine`` computes the same from arrays (m,) of the symbols where terms cancel; more digits
-    take its place if functions grow exponentially, or where no panels resolve its integrals.
-    """
+    """An expression in averages that have closed forms, or a list, as a function of NumPy."""
     functions = {
         F for e in sp.flatten([expression]) for n in e.atoms(AverageNode) for F in n.functions
     }
@@ -256,10 +242,7 @@ def _translated(value: sp.Expr, backend: str, functions: dict[str, Callable]) ->
 
 
 def _in_symbols(node: AverageNode) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
-    """An average with symbols in place of the entries of its covariance, and their values.
-
-    `stable` finds determinants of symbols alone. Zeros of three and more variables stay.
-    """
+    """An average with symbols in place of the entries of its covariance, and their values."""
     K, size = node.covariance, len(node.variables)
     symbols: dict[sp.Expr, sp.Expr] = {}
     named = K.as_mutable()
@@ -280,11 +263,7 @@ def _entry(name: str, i: int, j: int) -> sp.Dummy:
 
 
 def _may_have_closed_form(node: AverageNode) -> bool:
-    """Whether one is looked for.
-
-    Up to two variables, or functions of one variable each: always. Else for polynomials times
-    exponentials, sines and cosines of linear forms, as others may take minutes.
-    """
+    """Whether one is looked for."""
     variables = tuple(node.variables)
     if len(variables) <= 2 and (len(node.functions) == 1 or two_factors(node) is not None):
         return True

@@ -35,14 +35,6 @@ def compare_diffusion(
 ) -> Comparison:
     """Theory of wide diffusion networks held against simulated ones, with the two verdicts.
 
-    What ``fieldtheory.compare`` does for a `DiffusionSolution`. Means, covariances and Gram
-    matrices are compared, and the variance of the Gram matrix and the kurtosis where the solution
-    has them, at all times that both have: the grid of infinite depth has t = 0, T/20, ..., T.
-
-    A theory that is exact at every width and depth needs no second width. Terms in 1/N are taken
-    as large as the relative variances of the Gram matrices; a depth that the theory neglects leaves
-    the first question open, since no extrapolation over widths takes it out.
-
     >>> import fieldtheory as ft
     >>> net = ft.DiffusionNetwork(depth=20, width=200, activation="linear")
     >>> e = ft.simulate(net, [0.5, 1.0], samples=1000)

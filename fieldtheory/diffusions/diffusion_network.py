@@ -348,9 +348,6 @@ class _Uniform:
 def slopes_at_zero(activation: Activation, order: int = 4) -> tuple[sp.Expr, ...]:
     """The derivatives of φ at 0 up to an order, the same from both sides.
 
-    PF Assumption 3.2 wants three continuous derivatives. Where φ'' or higher ones jump, as those of
-    softsign and ELU do, the mean of both sides is taken, which is what a symmetric law sees.
-
     >>> slopes_at_zero(as_activation("swish"), 3)
     (1/2, 1/2, 0)
     """

@@ -223,10 +223,6 @@ def grams_drawn(
 ) -> Iterator[Layer]:
     """The Gram matrices q_0, ..., q_L of so many networks, and their first neuron.
 
-    For ψ(x) = x the increments of neurons given q are s u ~ N(0, s² Δt (σ_b² + σ_w² q)), s = φ'(0),
-    so that the law of the next Gram matrix depends on the last one alone, see `next_gram`, which
-    draws D − 1 neurons; the first one is drawn apart from them.
-
     >>> net = DiffusionNetwork(depth=2, width=10**6)
     >>> start = np.ones((1, 10**6))
     >>> [layer.gram.shape for layer in grams_drawn(net, start, np.random.default_rng(0), 5)]

@@ -30,24 +30,7 @@ _QUICK = (4, 10), (0.4, 1.0, 2.0), 640, (30,), (1.0,), 20
 
 
 def response(quick: bool = False, seed: int = 0, progress: bool = False) -> Numbers:
-    """Response of the output before and after labels over the scaling of the residual branch.
-
-    Parameters
-    ----------
-    quick : bool
-        Two depths and 20 small trained networks, in some seconds; else four depths and 200 networks
-        each of 60 and 120 neurons, in some ten minutes on one core. It needs torch.
-    seed, progress
-        As for `simulate`.
-
-    Returns
-    -------
-    Numbers
-        ``depths`` (L,) and ``scales`` ρ√L (R,); χ^out of the covariance of two inputs without
-        labels, ``before`` (L, R) at infinite width, and ``learned`` N(χ_Y − χ)/χ to order 1/N.
-        Curves "N = 60" and so on are the same of trained networks of the first depth against
-        untrained ones, see `fieldtheory.training.measure_response`.
-    """
+    """Response of the output before and after labels over the scaling of the residual branch."""
     depths, scales, samples, widths, trained, copies = _QUICK if quick else _FULL
     X = np.zeros((len(_ANGLES), 2 + _DIRECTIONS))
     X[:, :2] = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)

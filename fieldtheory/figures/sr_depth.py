@@ -41,10 +41,6 @@ def stable_networks(depth: int) -> list[ResidualNetwork]:
 def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
     """A ReLU network without biases with the same correlations in all layers, of one variance.
 
-    Both scales of a layer are divided by √(K^(l)/K^(l-1)), by which its signals grow: kernels and
-    tangent kernels of all pairs are divided by the product of their squares (SR Appendix A6), and
-    do not overflow.
-
     Examples
     --------
     >>> net = of_constant_variance(stable_networks(2000)[0])

@@ -76,11 +76,7 @@ def trained_in_parts(
     directory: str | Path | None,
     progress: bool,
 ) -> list[dict[str, np.ndarray]]:
-    """The loss of every step and the accuracy of networks trained on the digits of MNIST.
-
-    The loss is NaN from where it is not finite on. Networks that are finished are kept in the
-    directory, in files that the figure, the size and the seed name.
-    """
+    """The loss of every step and the accuracy of networks trained on the digits of MNIST."""
     seed = validation.integer("seed", seed, 0)
     tasks = [(i, run, size, scale, seed) for i, run in enumerate(runs)]
     return list(

@@ -101,16 +101,7 @@ class Corrections(NamedTuple):
 
 
 def fluctuating(law: Regression, outputs: np.ndarray, shift: np.ndarray) -> Corrections:
-    """Averages over δC of what is of second order in it, and what is linear in the mean shift.
-
-    Parameters
-    ----------
-    law : Regression
-    outputs : ndarray, shape (n, Q, Q)
-        δC, times √N; the part of the variance of f that comes from its fluctuations is of them.
-    shift : ndarray, shape (L + 2, Q, Q)
-        N times the shift of the means.
-    """
+    """Averages over δC of what is of second order in it, and what is linear in the mean shift."""
     count, d = law.labels.shape
     w, alpha, size, m = law.w, law.alpha, len(outputs), shift[-1]
     by_alpha = outputs @ alpha

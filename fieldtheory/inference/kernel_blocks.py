@@ -19,11 +19,7 @@ _FINISHED = "finished_blocks.txt"
 
 
 def lazy(kernel: Any, X: Any, Z: Any = None) -> Any:
-    """The dask array of a kernel, one block for every pair of chunks of the rows.
-
-    Without ``Z`` blocks below the diagonal are those above it, transposed. An array that is not
-    of dask is one chunk.
-    """
+    """The dask array of a kernel, one block for every pair of chunks of the rows."""
     import dask.array
     from dask.delayed import delayed
 
@@ -80,10 +76,7 @@ def _chunks(da: Any, name: str, inputs: Any) -> Any:
 
 
 def to_zarr(kernel: Any, path: str | Path, X: Any, Z: Any, chunks: int, progress: bool) -> Any:
-    """Write the blocks of a kernel that are not finished yet, see `KernelFunction.to_zarr`.
-
-    Without ``Z`` blocks above the diagonal are written below it as well.
-    """
+    """Write the blocks of a kernel that are not finished yet, see `KernelFunction.to_zarr`."""
     try:
         import zarr
     except ImportError:

@@ -36,15 +36,7 @@ class LabelledResult(Computed):
     variance_error: np.ndarray
 
     def plot(self) -> Any:
-        """Kernels over the layers of the first three inputs, and the predictions of all.
-
-        Predictions are means with bars of one standard deviation, against the labels; those of
-        test inputs, which have none, by the number of the input. Needs matplotlib.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """Kernels over the layers of the first three inputs, and the predictions of all."""
         from fieldtheory.plotting.layers import draw_fit, draw_layers, draw_predictions
 
         drawn = f"{min(self.inputs, _DRAWN)} of {self.inputs} inputs"

@@ -236,11 +236,7 @@ class Linear(NamedTuple):
         return np.array([[np.prod(self.gammas[m:l]) * (m <= l) for m in levels] for l in levels])
 
     def _without_labels(self, B: np.ndarray) -> np.ndarray:
-        """⟨C^(l)⟩ given V^(0), ..., V^(L), which is infinite width up to (T − 1)/N.
-
-        ρ_l W^(l) maps V^(l-1) − γ_l V^(l) to V^(l) and is Gaussian elsewhere. The second moments of
-        h^(l) (over N) and of all its projections V^(m)ᵀ h^(l) are parts of K0 and parts of 11ᵀ.
-        """
+        """⟨C^(l)⟩ given V^(0), ..., V^(L), which is infinite width up to (T − 1)/N."""
         (n, d), A = B.shape[:2], self._skips
         paths = -2 * np.einsum("kl,kamb,mn->lanb", A, B, A).reshape(n * d, -1)
         h, projected = np.array([1.0, 0.0]), np.stack([paths, 0 * paths])

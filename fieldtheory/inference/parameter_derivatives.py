@@ -25,9 +25,6 @@ _DEVIATION = "_deviation"
 def along_parameter(network: DeepNetwork, name: str) -> tuple[float, Callable[[float], Any]]:
     """An argument of a network without batch axes, and the network with another value of it.
 
-    A variance, with which others move that are left out and follow it; with "deviation" in place of
-    "variance" its root; or a scale, of which a number is added to those of all layers.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -56,10 +53,7 @@ def parameter_derivative(
     evaluated: Callable[[DeepNetwork], Any],
     sample: Callable[[DeepNetwork], np.ndarray],
 ) -> Any:
-    """The derivative by an argument (`along_parameter`) of the array ``evaluated`` of a network.
-
-    ``sample`` gives some positive entries of that, by which the step is chosen.
-    """
+    """The derivative by an argument (`along_parameter`) of the array ``evaluated`` of a network."""
     # Weights of f at multiples of h: central ones, forward ones where p = 0 is the lowest value.
     central = {-4: -1, -2: 40, -1: -256, 1: 256, 2: -40, 4: 1}, 360
     forward = {0: -147, 1: 360, 2: -450, 3: 400, 4: -225, 5: 72, 6: -10}, 60

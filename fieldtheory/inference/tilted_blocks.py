@@ -125,10 +125,7 @@ class Blocks(NamedTuple):
     def stream(
         self, C: np.ndarray, tilts: np.ndarray, X: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """X^(l) and C̃^(l), and what norms behind sums add to X̃_αα, from C^(0..L) and X̃.
-
-        None where the tilt has no norm.
-        """
+        """X^(l) and C̃^(l), and what norms behind sums add to X̃_αα, from C^(0..L) and X̃."""
         G, slopes = self.steps(X)
         pulled, A = tilts.copy(), np.empty_like(tilts)
         for l in range(len(C) - 1, -1, -1):

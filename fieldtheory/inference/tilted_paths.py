@@ -169,11 +169,7 @@ class Neuron(NamedTuple):
         tilts: np.ndarray,
         rng: Any,
     ) -> np.ndarray | None:
-        """Paths ξ that start at the prior and follow the tilt as it grows; None if they do not.
-
-        Where the tilt grows, paths are chosen again by their weights, so that parts of the law that
-        no path goes between have their shares.
-        """
+        """Paths ξ that start at the prior and follow the tilt as it grows; None if they do not."""
         x = rng.standard_normal((len(roots), len(roots[0]), chains))
         grown, P = 0.0, tilts.shape[-1]
         own = [root[:P, :P] for root in roots]
@@ -256,11 +252,7 @@ def sampled(
     pace: Pace = STANDARD,
     watch: Callable[..., None] | None = None,
 ) -> tuple[Tilted, Balance]:
-    """The saddle point from so many chains, which takes ``pace.moves`` of the moves.
-
-    ``start`` are the kernels of infinite width, (L+2, Q, Q). They stay positive semidefinite, as
-    means of those of paths. ``watch`` is called with every move, its paths ξ, roots and kernels.
-    """
+    """The saddle point from so many chains, which takes ``pace.moves`` of the moves."""
     rng = np.random.default_rng(seed)
     (P, d), last, width = neuron.Y.shape, len(start) - 1, neuron.width
     C, tilts = start.copy(), np.zeros((len(start), P, P))

@@ -66,11 +66,6 @@ class TailSum:
     first : int
         The first x that is asked for, from about 100 on.
 
-    Raises
-    ------
-    ValueError
-        If the sum diverges, or f is not smooth enough for this.
-
     Examples
     --------
     >>> tail = TailSum(lambda l: 1 / (l * np.log(l + 1) ** 2), 1000)

@@ -87,32 +87,6 @@ def run_checks(
 ) -> Iterator[Check]:
     """Price's theorem, closed forms, kernels, propagators and maximum entropy, each when checked.
 
-    Parameters
-    ----------
-    digits : int
-        Digits of the mpmath side, at least 20.
-    progress : callable, optional
-        Called with a description when a group of checks is done.
-    jobs : int
-        Number of joblib's processes.
-    activations : sequence of str, optional
-        Registered activations to check; those of ``CHECKED`` if left out. The network has φ = erf
-        and is checked in any case.
-
-    Raises
-    ------
-    ValueError
-        If ``digits`` < 20, or for an activation that is not registered.
-    TypeError
-        If ``activations`` is one name and not a sequence.
-    ImportError
-        For several processes without joblib.
-
-    Notes
-    -----
-    Both sides of Price's theorem are integrals of different functions: the derivative of the
-    Gaussian density against that of the integrand (F25 eqs. (136), (137)).
-
     Examples
     --------
     >>> all(check.passed for check in maximum_entropy_checks("erf", 20))
@@ -251,18 +225,6 @@ def maximum_entropy_checks(name: str, digits: int) -> list[Check]:
 
 def density_score(size: int) -> sp.Expr:
     """∂ ln N(h; 0, K)/∂K by the variance (one variable) or by the covariance (two), at a point.
-
-    K_xx = 7/10, K_yy = 1/2, K_xy = K_yx = 1/3, where the covariance is one variable.
-
-    Parameters
-    ----------
-    size : int
-        1 or 2.
-
-    Returns
-    -------
-    sympy.Expr
-        A function of ``x`` and ``y``; times f, its average is the derivative of ⟨f⟩.
 
     Examples
     --------

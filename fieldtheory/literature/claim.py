@@ -144,30 +144,13 @@ class Claim:
         return EDITIONS[self.paper]
 
     def verdict(self, digits: int = 50) -> Verdict:
-        """Compare both sides.
-
-        Parameters
-        ----------
-        digits : int
-            Digits of the comparison in numbers, at least 20.
-
-        Raises
-        ------
-        ValueError
-            If ``digits`` < 20.
-        UndecidedError
-            If symbols neither simplify to zero nor differ in numbers.
-        """
+        """Compare both sides."""
         digits = validation.integer("digits", digits, 20)
         evidence = self._compared(self.printed, self.derived, digits)
         return Verdict(self, evidence, self._word(evidence, digits))
 
     def control(self, digits: int = 20) -> Evidence:
-        """The evidence of a wrong version, which must not agree.
-
-        Of a claim that does not hold as printed it is the printed version. What is a matter of
-        definition or not checkable here has no wrong version.
-        """
+        """The evidence of a wrong version, which must not agree."""
         evidence = self._compared(self.printed, self.derived, digits)
         if not evidence.agrees:
             return evidence
@@ -228,9 +211,6 @@ interval, unchecked = partial(case, inside), partial(case, not_here)
 
 def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
     """A `Claim` for every case of the statements of a paper, in their order.
-
-    A key is the number of the equation, or where it stands, and the subject after a colon; its
-    value is a case, or a list of cases.
 
     Examples
     --------

@@ -74,16 +74,6 @@ class Coverage:
 def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
     """Coverage of the numbered equations of some papers, or of all.
 
-    Parameters
-    ----------
-    papers : sequence of str, optional
-        Of "F25", "F23", "PDLT-B", "SR" and those of families.
-
-    Raises
-    ------
-    ValueError
-        For an unknown paper.
-
     Examples
     --------
     >>> found = coverage(["SR"])[0]

@@ -106,15 +106,7 @@ def symbolically(printed: Any, derived: Any, points: Points, digits: int) -> Evi
 
 
 def at_least(printed: Any, derived: Any, points: Points, digits: int) -> Evidence:
-    """Whether ``printed``, a lower bound, is nowhere above ``derived``, by the sign of the rest.
-
-    ``derived`` is called without arguments. Both may be matrices.
-
-    Raises
-    ------
-    UndecidedError
-        If that sign is not known.
-    """
+    """Whether ``printed``, a lower bound, is nowhere above ``derived``, by the sign of the rest."""
     bounds, entries = _entries(printed), _entries(derived())
     every = _all_values([*bounds.values(), *entries.values()])
     for place, bound in bounds.items():
@@ -186,11 +178,7 @@ WORDS: dict[Check, str] = {
 
 
 def slightly_wrong(check: Check, printed: Any, derived: Any) -> tuple[Any, Any]:
-    """Both sides with a wrong printed one that a check with any force rejects.
-
-    A formula is off by ``ERROR``, relative or, where it is zero, absolute. An interval begins at
-    the largest of the numbers that it should hold.
-    """
+    """Both sides with a wrong printed one that a check with any force rejects."""
     if check is inside:
         values = derived()
         return (max(values.values()), float("inf")), lambda: values

@@ -100,10 +100,7 @@ def _printed_data_action(factor: sp.Expr = sym.WIDTH) -> sp.Expr:
 
 
 def _price(size: int, by_density: bool = False) -> sp.Expr:
-    """⟨∂_k ∂_l f⟩, or ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf.
-
-    f = φ(x)² for a variance, and φ(x)φ(y) for a covariance, where K_kl = K_lk is one variable.
-    """
+    """⟨∂_k ∂_l f⟩, or ∂⟨f⟩/∂K_kl from the derivative of the Gaussian density, φ = erf."""
     variables = (x, y)[:size]
     f = sp.erf(x) * sp.erf(variables[-1])
     K = [row[:size] for row in ([VARIANCE_X, COVARIANCE], [COVARIANCE, VARIANCE_Y])[:size]]

@@ -92,10 +92,7 @@ def _printed_kernel(inputs: int) -> sp.Expr:
 
 @lru_cache
 def _second_order() -> tuple[sp.Expr, sp.Expr]:
-    """The factors of K_[2] and K_[1]² in the next (C_++ + C_−− − 2C_+−)/4, for C_W = 1.
-
-    For two inputs with K_±± = K ± K_[1] + K_[2] and K_+− = K − K_[2].
-    """
+    """The factors of K_[2] and K_[1]² in the next (C_++ + C_−− − 2C_+−)/4, for C_W = 1."""
     own, pair = layer_averages().moment, layer_averages().covariance
 
     def equal(expression: sp.Expr) -> sp.Expr:
@@ -187,10 +184,7 @@ def _scaled() -> sp.Matrix:
 
 
 def _after_a_step(scale: sp.Expr, square: sp.Expr) -> sp.Matrix:
-    """z' of two neurons after gradient descent by a step with the rates square · λ.
-
-    Of the loss its gradient by z' is known, g.
-    """
+    """z' of two neurons after gradient descent by a step with the rates square · λ."""
     W = sp.Matrix(2, 2, sp.symbols("W_1:3_1:3", real=True))
     b, z, s, g = (sp.Matrix(sp.symbols(f"{name}_1:3", real=True)) for name in "bzsg")
     output = scale * (b + W * s) + SKIP * z

@@ -66,11 +66,7 @@ def _printed_first_vertex() -> sp.Expr:
 
 
 def _first_vertex() -> sp.Expr:
-    """N times the covariance of P_12 of one neuron and P_34 of another, P = E[h h' | h^(0)].
-
-    P_12 is γ² z_1 z_2 of the neuron plus C_W/N Σ φ_1 φ_2 over all of them: to order 1/N, a
-    neuron is shared by the sums, and by a sum and the first term.
-    """
+    """N times the covariance of P_12 of one neuron and P_34 of another, P = E[h h' | h^(0)]."""
 
     def connected(F: sp.Expr, G: sp.Expr) -> sp.Expr:
         return ConnectedCorrelator(F, G, _Z, _K).rewrite(GaussianAverage)
@@ -121,11 +117,7 @@ def _expansion_parameter(r: float) -> float:
 
 
 def _vanishing_slope() -> sp.Expr:
-    """ν from all correlations between layers, to leading order in K.
-
-    The growth of V is the sum over the layers of ⟨φ²;φ²⟩, which is ∝ c² of the correlation
-    c = γ^s; ν follows by matching V = A/l, with K = κ/l and χ_∥² = 1 − 4/l.
-    """
+    """ν from all correlations between layers, to leading order in K."""
     c, A, growth = sp.symbols("c A s", positive=True)
     square = expansion(1) ** 2
     K = [[KERNEL, c * KERNEL], [c * KERNEL, KERNEL]]

@@ -54,11 +54,7 @@ def _posterior() -> sp.Matrix:
 
 
 def _room() -> sp.Matrix:
-    """2√N − E exp(N kl(r_S ‖ r)) of N losses that are 0 or 1, at most; N = 1, 2, ....
-
-    Σ_k binom(N, k) (k/N)^k (1 − k/N)^(N−k), whatever r is. The bound follows from it by the change
-    of measure and Markov's inequality (A. Maurer, arXiv:cs/0411099).
-    """
+    """2√N − E exp(N kl(r_S ‖ r)) of N losses that are 0 or 1, at most; N = 1, 2, ...."""
 
     def moment(N: int) -> sp.Expr:
         terms = (comb(N, k) * k**k * (N - k) ** (N - k) for k in range(N + 1))
@@ -85,10 +81,7 @@ def _growth(inputs: int) -> float:
 
 
 def _bound(schedule: str) -> tuple[float, float]:
-    """Bound of KL, as Q_L(x, x) <= Q_0 exp(σ_w²/2 Σ λ²) with Q_0 = 1.
-
-    ln det(1 + Q/σ²) <= N ln(1 + Q(x, x)/σ²) and αᵀQα <= |y|²/(4σ²).
-    """
+    """Bound of KL, as Q_L(x, x) <= Q_0 exp(σ_w²/2 Σ λ²) with Q_0 = 1."""
     largest = np.exp(limit_of(schedule).remaining[0]) / _NOISE_VARIANCE
     of_labels = (_LABELS**2).sum() / (4 * _NOISE_VARIANCE)
     return 0.0, float(0.5 * (len(_LABELS) * np.log1p(largest) + of_labels))

@@ -187,11 +187,7 @@ def _stays_bounded(scale: sp.Expr) -> sp.Expr:
 
 
 def _collapsed() -> dict[str, float]:
-    """The limit of L² (1 − C_L) over that of `collapse`, for several σ_w².
-
-    1/√(1 − C_L) = κL/2 + A ln L + B + O(ln L/L): second differences over depths l, 2l, 4l are
-    κl/2 without A and B, and two of them are extrapolated in 1/l².
-    """
+    """The limit of L² (1 − C_L) over that of `collapse`, for several σ_w²."""
 
     def ratio(weight: float) -> float:
         network = stable_network("none", 4 * _STEP, weight_variance=weight)

@@ -50,10 +50,7 @@ def _next_order() -> float:
 
 
 def tail_ratios(first: int) -> dict[str, float]:
-    """sup |Q_L − Q_∞| over Σ_{k>=L+first} λ_k², for λ of section 4.
-
-    The supremum is on the diagonal, as Q_∞ − Q_L is positive semidefinite.
-    """
+    """sup |Q_L − Q_∞| over Σ_{k>=L+first} λ_k², for λ of section 4."""
     limit = limit_of("decreasing")
 
     def ratio(depth: int) -> float:

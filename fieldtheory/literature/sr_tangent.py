@@ -67,9 +67,6 @@ def _carried(correlation: sp.Expr) -> sp.Expr:
 def remaining_correlation() -> sp.Expr:
     """The limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')) without scaling, for x ∦ x'.
 
-    In units of Q_L, Θ grows by the same every layer and loses a part proportional to the angle,
-    which falls as 1/l: ϑ' = r − (α/l) ϑ has ϑ = r l/(1 + α), and α = 0 for the same input.
-
     Examples
     --------
     >>> remaining_correlation()
@@ -84,10 +81,7 @@ def remaining_correlation() -> sp.Expr:
 
 
 def layer_gradient() -> sp.Expr:
-    """Σ E|∂y_L/∂W_l|² over the weights of layer l in a standard ResNet without bias, N → ∞.
-
-    With weights of variance one, W = σ_w w/√N.
-    """
+    """Σ E|∂y_L/∂W_l|² over the weights of layer l in a standard ResNet without bias, N → ∞."""
     layer = family_tangent(ResidualNetwork, scaled(sp.S.One))
     one = with_activation(GaussianAverage(sym.phi(X) ** 2, X, K_XX), RELU).doit() / K_XX
     before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)
@@ -96,10 +90,7 @@ def layer_gradient() -> sp.Expr:
 
 
 def entry_gradient() -> sp.Expr:
-    """E|∂y_L^1/∂W_l^11|² in a standard ResNet of width N without bias.
-
-    E(∂h_i^(l)/∂h_j^(l−1))² = δ_ij + σ_w² ⟨φ'²⟩/N, whose power L − l has this entry 11.
-    """
+    """E|∂y_L^1/∂W_l^11|² in a standard ResNet of width N without bias."""
     gain = sp.limit(_carried(1 - ANGLE**2), ANGLE, 0)
     chain = 1 + (gain ** (LAYERS - _LAYER) - 1) / sym.WIDTH
     before = variance(unbiased=True).subs(LAYERS, _LAYER - 1)

@@ -46,10 +46,7 @@ _PLACES = tuple(
 
 
 def least_coefficient(schedule: Any, depth: int, parameters: Mapping[str, Any]) -> float:
-    """The smallest coefficient of the part λ² Ψ_{L−1} of Q_L, without λ², on the unit circle.
-
-    No other part has a negative one.
-    """
+    """The smallest coefficient of the part λ² Ψ_{L−1} of Q_L, without λ², on the unit circle."""
     network = stable_network(schedule, depth, **parameters)
     scales = network.branch_scales[:-1]
     before = stable_network(scales, depth - 1, **parameters)

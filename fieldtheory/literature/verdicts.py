@@ -47,18 +47,6 @@ PAPERS: dict[str, tuple[Claim, ...]] = {
 def claims(papers: Sequence[str] | None = None, equation: str | None = None) -> tuple[Claim, ...]:
     """The claims of some papers, or of all.
 
-    Parameters
-    ----------
-    papers : sequence of str, optional
-        Of "F25", "F23", "PDLT-B", "SR" and those of families.
-    equation : str, optional
-        Those that name this number, such as "113" or "B.26", also in "text after (68)".
-
-    Raises
-    ------
-    ValueError
-        For an unknown paper, or if no claim names the equation.
-
     Examples
     --------
     >>> {claim.paper for claim in claims(["F23"])}
@@ -77,22 +65,6 @@ def verdicts(
     equation: str | None = None,
 ) -> Iterator[Verdict]:
     """Verdicts on `claims` of some papers, or of all, each as soon as it is computed.
-
-    Parameters
-    ----------
-    digits : int
-        Digits of comparisons in mpmath, at least 20.
-    progress : callable, optional
-        Called with the name of a claim when it is checked.
-    jobs : int
-        Number of joblib's processes.
-
-    Raises
-    ------
-    ValueError
-        For an unknown paper or equation, or ``digits`` < 20.
-    ImportError
-        For several processes without joblib.
 
     Examples
     --------

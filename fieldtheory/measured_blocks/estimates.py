@@ -20,10 +20,6 @@ _RESOLVED = 3.0
 def critical_branch(skip: Any, square: Any, overlap: Any) -> Any:
     """ξ for which a layer keeps the kernel at given γ, PDLT-B (B.45): ξ² s + 2 γ ξ c = 1 − γ².
 
-    For γ < 1 there is one solution ξ > 0. For γ >= 1 there are none or, if the block opposes the
-    signal (c < 0), up to two, of which this is the one that continues those of γ < 1. NaN where
-    there is no solution.
-
     Examples
     --------
     >>> float(critical_branch(0.6, square=4.0, overlap=0.0))
@@ -43,9 +39,6 @@ def critical_fields(
     sizes: np.ndarray, means: np.ndarray, kernel: np.ndarray, skip: float
 ) -> dict[str, Any]:
     """ξ, χ_∥, χ_⊥ and the kernel behind a layer of this γ, with errors.
-
-    ``means`` (g, 3 P² + 5) are those of `moments_of_sample` in batches of ``sizes`` (g,) samples,
-    ``kernel`` is K0. ValueError if no ξ > 0 keeps the kernel, or its error does not resolve it.
 
     Examples
     --------

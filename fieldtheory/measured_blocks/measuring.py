@@ -261,9 +261,6 @@ def _warn_of_fixed(apply: Apply, z: np.ndarray, R: np.ndarray) -> None:
 def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
     """Whether differences of the block R become proportional to those of the signal z.
 
-    The path z cos t + u sin t has signals of one law. The part of it where R bends most is halved
-    again and again: the slope of R does not grow at last if R is differentiable or has kinks.
-
     Examples
     --------
     >>> z, u = np.random.default_rng(0).normal(size=(2, 1, 50))
@@ -302,13 +299,7 @@ def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
 
 
 def moments_of_sample(apply: Apply, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The moments (3 P² + 5,) of one block R on one signal z, with a direction u.
-
-    z zᵀ/N, R Rᵀ/N and R zᵀ/N, flattened. Then, of averages over rows and neurons: the derivatives
-    of R² and of R z with respect to z² where z becomes (1 + ε) z; and where it becomes z + ε u, the
-    averages of u², (∂R/∂ε)² and u ∂R/∂ε. To take out of u what is along z would make u depend on z,
-    and susceptibilities wrong by 1/N.
-    """
+    """The moments (3 P² + 5,) of one block R on one signal z, with a direction u."""
     size = z.size
     R = apply(z)
     pairs = [a @ b.T / z.shape[1] for a, b in ((z, z), (R, R), (R, z))]

@@ -131,13 +131,7 @@ class Ensemble(Computed):
 def estimates(
     network: LayeredNetwork, kernel: np.ndarray, across: bool, summary: Summary
 ) -> dict[Any, Any]:
-    """The estimates of `Ensemble` from the moments of a sample.
-
-    With p = P(P+1)/2 pairs of inputs: ``residual`` (p groups of the L+1 variables C^(l), l >= 1),
-    ``second`` and ``spread`` ((L+1) p groups of one variable, see `Draws`); ``across`` ``residual``
-    in one group of all (L+1) p variables, ``second`` in L+1 groups of p and ``spread`` in (L+1) p²
-    of one. A chain has ``kernels`` in addition, K^(0), ..., K^(L+1) in the groups of ``residual``.
-    """
+    """The estimates of `Ensemble` from the moments of a sample."""
     first = packed(np.atleast_2d(kernel))
     second = summary["second"].covariance
     mean, covariance = of_layers(summary["residual"], len(first), across)
@@ -184,12 +178,7 @@ def fields(
     vertex: np.ndarray,
     kernels: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The fields of `Ensemble`, from ⟨C^(l)⟩ (L+2, p), Cov of C^(l), l >= 1, and V^(l).
-
-    Covariances and vertex are of each pair of inputs with itself, (..., p), or of two, (..., p, p).
-    ``kernels`` are means and covariances of the K^(l) of all L+2 layers, which otherwise follow
-    from K^(l) = γ_l² K^(l-1) + C^(l).
-    """
+    """The fields of `Ensemble`, from ⟨C^(l)⟩ (L+2, p), Cov of C^(l), l >= 1, and V^(l)."""
     matrix, across = kernel.ndim > 0, vertex.ndim > 2
     covariance = with_input_layer(covariance)
     own = _of_own_pairs(covariance, across)

@@ -419,8 +419,6 @@ def where(condition: Any, x: sp.Expr, y: sp.Expr) -> sp.Expr:
 def similar(name: str, functions: Iterable[str] = ()) -> str:
     """A question after the most similar name, to end an error with; empty if there is none.
 
-    If no activation is similar, after one of these ``functions``.
-
     Examples
     --------
     >>> similar("tahn"), similar("xyz"), similar("wher", ["where"])

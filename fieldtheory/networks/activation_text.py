@@ -137,8 +137,6 @@ def activation_text(activation: Activation) -> str:
 def activation_from_text(text: str, name: str | None = None) -> Activation:
     """φ from its name, from arithmetic in h or another letter, or from `activation_text`.
 
-    It is called by the text without a ``name``, by its expression with an empty one.
-
     Examples
     --------
     >>> activation_from_text("Hard Swish").name, activation_from_text("sech").expression

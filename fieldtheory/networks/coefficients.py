@@ -35,9 +35,6 @@ def layer_coefficients(
 ) -> LayerCoefficients:
     """The coefficients of a network, with ``trailing`` axes of length 1 for pairs of inputs.
 
-    They have at least ``batch`` axes behind that of the layers, new ones before their own, so that
-    they broadcast with kernels whose batch has more axes.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork

@@ -266,10 +266,7 @@ class LayeredNetwork(DeepNetwork, abstract=True):
 
 
 def checked_network(network: Any, function: str = "") -> LayeredNetwork:
-    """The argument ``network`` if it is of a family that is complete, or raise TypeError.
-
-    With the name of a ``function`` that other families do not have it says why.
-    """
+    """The argument ``network`` if it is of a family that is complete, or raise TypeError."""
     other = isinstance(network, SeparateTheory | DeepNetwork)
     if function and other and not isinstance(network, LayeredNetwork):
         raise not_there(function, network)
@@ -283,10 +280,7 @@ def checked_network(network: Any, function: str = "") -> LayeredNetwork:
 
 
 def deep_network(network: Any, function: str = "") -> DeepNetwork:
-    """The argument ``network`` if it is of a family with layers, or raise TypeError.
-
-    A family may be without a ``function``, and says why.
-    """
+    """The argument ``network`` if it is of a family with layers, or raise TypeError."""
     if function in getattr(network, "without", {}):
         raise not_there(function, network)
     of_own = isinstance(network, LayeredNetwork) and not network.of_package
@@ -308,8 +302,6 @@ def single_network(network: Any, *others: type, function: str = "") -> Any:
 
 def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
     """Parameters in which a simulated network is not that of the theory, each with both values.
-
-    Networks are the same if their layers are, as are those of γ = 0 in either family.
 
     Examples
     --------
@@ -352,14 +344,6 @@ def _both(name: str, solved: str, drawn: str) -> str:
 
 def input_width(network: DeepNetwork, convention: str) -> float:
     """The number that stands for ν_0, over which responses to the input are divided.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-    convention : {"derivative", "F25"}
-        "derivative": ν_0 = 1, so that η^(0) = χ^(0) = 1 and responses are derivatives by K^(0)
-        (F25 eq. (57)). "F25": ν_0 = d_in/N, so that η^(0) = χ^(0) = N/d_in as F25 states after
-        eq. (51).
 
     Examples
     --------

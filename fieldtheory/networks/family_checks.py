@@ -48,12 +48,7 @@ def check_family(network: Any) -> None:
 
 
 def check_branch(network: Any) -> None:
-    """Raise TypeError or ValueError if explicit weights are not of the law of the layers.
-
-    The residuals of a branch are linear in what ``affine`` returns, f = Σ_k s_k (W_k x_k + b_k), so
-    their covariance Σ_k s_k² (v_k x_k·x_k/N + u_k) follows from the calls. It must be
-    a_l (1/N) Σ ψ·ψ + c_l; the first and the last layer are tried.
-    """
+    """Raise TypeError or ValueError if explicit weights are not of the law of the layers."""
     family: Any = type(network)
     # Those of one layer are refused.
     _ = network.feature_parameters

@@ -125,10 +125,7 @@ def require_positive(name: str, scale: Any, values: np.ndarray) -> None:
 
 
 def require_squares(name: str, values: np.ndarray, variance: float = 1.0) -> None:
-    """Raise ValueError if the square of a scale, times a variance, exceeds float64.
-
-    Layers have a_l = ρ_l² σ_w², c_l = ρ_l² σ_b² and γ_l².
-    """
+    """Raise ValueError if the square of a scale, times a variance, exceeds float64."""
     most = math.sqrt(np.finfo(float).max / variance)
     bad = np.argwhere(np.abs(values) > most)
     if len(bad):
@@ -187,15 +184,7 @@ class Schedule:
 
     @cached_property
     def bounded(self) -> bool | None:
-        """Whether Σ_l ρ_l² stays bounded as L → ∞; None if that is not known.
-
-        One number for all layers counts as the same number at every depth. Arrays say nothing of
-        other depths: None. Of a function the sums S(L) at L = 1, 2, 4, ..., 16384 decide: it is
-        not bounded if the differences d_k = S(2^(k+1)) − S(2^k) do not fall, and bounded if they
-        vanish or are summable by Raabe's test, k (d_k/d_(k+1) − 1) well above 1. This is evidence,
-        not a proof; None where it is not clear (l^-1/2 / ln(l)^1/2, or l^-0.51), or where the
-        function does not have those depths.
-        """
+        """Whether Σ_l ρ_l² stays bounded as L → ∞; None if that is not known."""
         if isinstance(self.scale, str):
             return SCHEDULES[self.scale].bounded
         if callable(self.scale):

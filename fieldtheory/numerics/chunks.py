@@ -25,27 +25,7 @@ SILENCE = 10.0
 def chunk_files(
     directory: str | Path, specification: dict[str, Any], count: int
 ) -> dict[int, Path]:
-    """The file of every chunk, named by a hash of all that decides what is in it.
-
-    Parameters
-    ----------
-    directory : str or Path
-        Folder of the files, made if it does not exist.
-    specification : dict
-        Everything that decides what is in the chunks, in a form that JSON takes; the version of
-        the package is added.
-    count : int
-        Number of chunks.
-
-    Returns
-    -------
-    dict of int to Path
-
-    Raises
-    ------
-    ValueError
-        If ``directory`` is a file.
-    """
+    """The file of every chunk, named by a hash of all that decides what is in it."""
     from importlib.metadata import version
 
     folder = Path(directory)
@@ -71,50 +51,14 @@ def computed_chunks(
     jobs: int | None,
     purpose: str,
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Chunks with their numbers, in the order in which joblib finishes them.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Takes one task; returns the number of the chunk and its arrays.
-    tasks : iterable of tuple
-        One tuple for each chunk, since joblib's dask backend keeps larger arguments on one worker,
-        where they are lost with it, unless they are of a type without weak references.
-    jobs : int or None
-        Number of joblib's jobs; joblib decides if None.
-    purpose : str
-        What needs joblib, for the error.
-
-    Raises
-    ------
-    ImportError
-        If joblib is missing.
-    """
+    """Chunks with their numbers, in the order in which joblib finishes them."""
     joblib = _joblib(purpose)
     run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
     return run(joblib.delayed(evaluate)(task) for task in tasks)
 
 
 def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
-    """Results of the tasks, in their order.
-
-    Processes are joblib's, which start from nothing: one that is forked next to threads, as those
-    of torch, can wait forever for what a thread held.
-
-    Parameters
-    ----------
-    tasks : iterable of tuple
-        Functions of modules, which the processes import, with their arguments.
-    jobs : int
-        Number of processes; this one for 1.
-    purpose : str
-        What needs joblib, for the error.
-
-    Raises
-    ------
-    ImportError
-        If joblib is missing and ``jobs`` is not 1.
-    """
+    """Results of the tasks, in their order."""
     if jobs == 1:
         return (function(*arguments) for function, *arguments in tasks)
     joblib = _joblib(purpose)
@@ -148,22 +92,7 @@ def ordered_chunks(
     specification: dict[str, Any] | None = None,
     progress: bool = False,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The arrays of every chunk in order, whatever the order in which they are finished.
-
-    Chunks found in the directory are read, the others are computed and written there. The
-    parameters are those of `computed_chunks`; the first entry of task i is i.
-
-    Parameters
-    ----------
-    count : int
-        Number of tasks.
-    directory : str or Path, optional
-        Folder of finished chunks; without it nothing is kept.
-    specification : dict
-        See `chunk_files`.
-    progress : bool
-        Show a progress bar on stderr, named as the purpose.
-    """
+    """The arrays of every chunk in order, whatever the order in which they are finished."""
     files = {} if directory is None else chunk_files(directory, specification or {}, count)
     stored = {i for i, path in files.items() if stored_chunk(path) is not None}
     if progress and stored:

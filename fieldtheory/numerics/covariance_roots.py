@@ -37,9 +37,6 @@ def psd_root(C: np.ndarray) -> np.ndarray:
 def lower_root(C: np.ndarray, pivoted: bool = False) -> np.ndarray:
     """Cholesky's root, lower triangular and smooth in C.
 
-    With ``pivoted``, of three inputs and more, the largest pivot comes first and columns end with
-    the largest rank r: (..., P, r). Many inputs on a smooth curve take few.
-
     Examples
     --------
     >>> lower_root(np.array([[4.0, 2.0], [2.0, 1.0]]))
@@ -82,9 +79,6 @@ def wishart_root(
     freedom: int, inputs: int, generator: np.random.Generator, count: int
 ) -> np.ndarray:
     """T (count, P, min(P, ν)) with T Tᵀ of Wishart's law of ν >= 0 degrees of freedom (Bartlett).
-
-    Lower triangular, with normal numbers below χ_ν, χ_{ν-1}, ... on the diagonal; for ν < P it has
-    ν columns.
 
     Examples
     --------

@@ -125,9 +125,6 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
 def fields_of(text: str) -> dict[str, Field]:
     """The fields of a table of rows of columns separated by bars, by their names.
 
-    The columns are name, dimensions (a dash for none), symbol, long name and further parameters,
-    such as ``column=K`` or words of `_KINDS`. A line that begins with a bar goes on with the last.
-
     >>> found = fields_of("kernels | layer | K^{(l)} | kernels | always column=K")["kernels"]
     >>> found.column, found.dims, found.written
     ('K', ('layer',), 'always')
@@ -149,10 +146,7 @@ def _field(name: str, dims: str, symbol: str, long_name: str, *more: str) -> Fie
 
 
 def coordinates(depth: int, inputs: int, samples: int = 0) -> dict[str, Any]:
-    """The coordinate of every dimension that a field may have: indices, and what a source moves.
-
-    ``pair`` counts the pairs α <= β of P inputs as ``np.triu_indices(P)`` does.
-    """
+    """The coordinate of every dimension that a field may have: indices, and what a source moves."""
     layers, hidden = np.arange(depth + 2), np.arange(depth + 1)
     each, pairs = np.arange(inputs), np.arange(inputs * (inputs + 1) // 2)
     return {
@@ -200,10 +194,7 @@ def notes(long_name: str, symbol: str) -> dict[str, str]:
 
 
 def labelled_coordinates(places: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
-    """Those of `coordinates` that are used, with their attributes, as xarray takes them.
-
-    Pairs of inputs are labelled "(0,0)", "(0,1)", ...
-    """
+    """Those of `coordinates` that are used, with their attributes, as xarray takes them."""
     return {
         dim: (dim, _pairs(values) if "pair" in dim else values, notes(*DIMENSIONS[dim]))
         for dim, values in places.items()

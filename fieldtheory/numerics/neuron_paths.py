@@ -88,10 +88,7 @@ class NeuronPaths:
         return accumulate(layer_coefficients(self.network).skips, residual)
 
     def response_shifts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂ of the mean shifts of C^(l), (2, L + 2, ...), and of K^(l), (2, L + 1, ...).
-
-        Values and errors; ``eta`` are the responses of the C^(l), whose size says what is small.
-        """
+        """∂ of the mean shifts of C^(l), (2, L + 2, ...), and of K^(l), (2, L + 1, ...)."""
         field = self.field
         if field.has_matrix:
             parts = self.shift_of_variances, eta

@@ -61,14 +61,7 @@ def signal_covariance(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
 def connected_squares(
     network: LayeredNetwork, K: np.ndarray, C: np.ndarray | None = None
 ) -> np.ndarray:
-    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1).
-
-    The signals of two layers k <= l have the covariance γ_{k+1} ... γ_l K^(k). By a closed form if
-    there is one; by Mehler's series where the correlations of adjacent layers leave few orders;
-    else from neurons.
-
-    ``C`` is what each layer adds to the variances K, which jumps see as its root.
-    """
+    """⟨φ²(h^(k)) ; φ²(h^(l))⟩ for all layers, shape (L + 1, L + 1)."""
     averages = network_functions(network)
     if not is_closed(averages.averages.connected):
         neurons = Neurons.of(network, np.ones(len(K)), K, C)
@@ -163,12 +156,7 @@ def mean_shift(
     C: np.ndarray,
     K: np.ndarray,
 ) -> np.ndarray:
-    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,).
-
-    From closed forms of averages over the signals of two layers, if φ² has them, else from neurons.
-
-    ``gains`` are a_m M'(K^(m-1)), shape (L + 2,).
-    """
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,)."""
     averages = network_functions(network).averages
     if is_closed(averages.connected):
         # ⟨φ⁴⟩ of a polynomial may exceed float64 where its neurons do not.
@@ -186,11 +174,7 @@ def shift_by_closed_forms(
     C: np.ndarray,
     K: np.ndarray,
 ) -> np.ndarray:
-    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), from closed forms of ⟨φ²;φ²⟩.
-
-    Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
-                      + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
-    """
+    """N (⟨C⟩ − C*) to order 1/N, shape (L + 2,), from closed forms of ⟨φ²;φ²⟩."""
     size, averages = network.depth + 1, network_functions(network)
     covariance = signal_covariance(network, K[:-1])
     # Signals that vanish do not fluctuate, and those that no layer sees move nothing, whatever the
@@ -337,10 +321,7 @@ class OneTheory:
 def resummed(
     C: np.ndarray, shift: np.ndarray, variance: np.ndarray, shift_2: np.ndarray, more: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N².
-
-    The arguments are C*, and the terms of order 1/N and 1/N² of the mean and of the variance.
-    """
+    """⟨C⟩ and Var C from the logarithms of the first two moments, expanded to order 1/N²."""
     m1, m2, v1, v2 = (
         ratio(x, C**k) for x, k in ((shift, 1), (shift_2, 1), (variance, 2), (more, 2))
     )

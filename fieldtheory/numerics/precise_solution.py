@@ -271,23 +271,7 @@ class PreciseSolution(Computed):
 def precise_solution(
     network: DeepNetwork, K0: Any, digits: int, convention: str
 ) -> PreciseSolution:
-    """The solution of a network to a number of digits, its arguments checked.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-    K0 : number or nested sequence of numbers, shape () or (2, 2)
-        Floats count as the binary fractions that they are; text such as "0.05", fractions, SymPy's
-        rational numbers and those of mpmath are exact.
-    digits : int
-        From 16 to 1000.
-    convention : {"derivative", "F25"}
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not of this kind, a variance is zero, or the network has batch axes.
-    """
+    """The solution of a network to a number of digits, its arguments checked."""
     digits = validation.integer("digits", digits, FEWEST)
     if digits > MOST:
         raise ValueError(f"digits must be at most {MOST}, got {digits}")

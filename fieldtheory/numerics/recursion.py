@@ -43,19 +43,13 @@ def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def accumulated_variance(skips: np.ndarray, G11: np.ndarray) -> np.ndarray:
-    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1, ...) of G11 (L + 2, L + 2, ...).
-
-    F25 prints the diagonal terms k = m alone, after eq. (133).
-    """
+    """Var K^(l) = Σ_km A²_lk A²_lm G11^km, shape (L + 1, ...) of G11 (L + 2, L + 2, ...)."""
     half = accumulate(skips[:-1], G11[:-1, :-1])
     return np.einsum("ll...->l...", accumulate(skips[:-1], half.swapaxes(0, 1))).copy()
 
 
 def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Δ12 rows, the response of all layers to sources in the rows, by forward substitution.
-
-    Solves y_l = rows_l + gains_l Σ_{m<l} A²_{l-1,m} y_m in O(L) steps.
-    """
+    """Δ12 rows, the response of all layers to sources in the rows, by forward substitution."""
     response = np.array(rows, dtype=float)
     kernel = response[0]
     for l in range(1, len(response)):
@@ -65,10 +59,7 @@ def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def require_finite(name: str, values: np.ndarray, layer: int, logarithm: str = "") -> None:
-    """Raise OverflowError if the values of a layer are not finite.
-
-    ``logarithm`` is the field that has their logarithms, if there is one.
-    """
+    """Raise OverflowError if the values of a layer are not finite."""
     # The sum of finite values may be infinite.
     if not isfinite(values if np.ndim(values) == 0 else values.sum()) and not (
         np.isfinite(values).all()

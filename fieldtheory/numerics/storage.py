@@ -56,9 +56,6 @@ def attributes(
 ) -> dict[str, Any]:
     """The family of a network, its given parameters and settings of a result, as numbers and text.
 
-    Scales that are functions of (l, L) are written as their values. A ValueError says which
-    parameter cannot be read again, or has a name that files or ``arrays`` of the result use.
-
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> written = attributes(ResidualNetwork(depth=2, branch_scale=[0.1, 0.2]))
     >>> written["family"], written["activation"], written["branch_scale"]

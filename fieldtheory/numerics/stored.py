@@ -253,10 +253,7 @@ class Stored(ABC):
         return np.asarray(values, float)[()]
 
     def _available(self, stored: bool) -> Iterator[Field]:
-        """Fields that are there or cheap; unless for files, those of a single input as well.
-
-        Those that cannot be computed are named in a warning.
-        """
+        """Fields that are there or cheap; unless for files, those of a single input as well."""
         single = not (self._batch or self._has_matrix)
         always = ("always",) if stored or not single else ("always", "one input")
         for field in self.table.values():

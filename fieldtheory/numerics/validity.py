@@ -36,10 +36,7 @@ class ValidityWarning(UserWarning):
 def warn_if_not_small(
     network: DeepNetwork, what: str, values: np.ndarray, kernels: np.ndarray
 ) -> np.ndarray:
-    """Warn if terms of order 1/N reach half of a kernel; their sizes relative to √(K_αα K_ββ).
-
-    ``what`` says what the ``values`` (layers,) or (layers, P, P) are; K*^(l) may have more layers.
-    """
+    """Warn if terms of order 1/N reach half of a kernel; their sizes relative to √(K_αα K_ββ)."""
     sizes = kernels[: len(values)]
     if values.ndim > 1:
         own = np.sqrt(np.diagonal(sizes, axis1=1, axis2=2))

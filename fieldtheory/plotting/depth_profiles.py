@@ -19,21 +19,7 @@ def draw_profiles(
     errors: Mapping[str, np.ndarray] | None = None,
     place: str = "$t = l/L$",
 ) -> Any:
-    """Profiles over the depth, each in a panel.
-
-    Parameters
-    ----------
-    profiles : mapping of str to ndarray, shape (lines, n)
-        By what labels their axis.
-    places : ndarray, shape (n,)
-        t from 0 to 1, or layers the last of which is infinite.
-    remaining : ndarray, shape (n,)
-        The sum of ρ² behind them. Layers are drawn at the sum up to them.
-    errors : mapping of str to ndarray, shape (lines, n), optional
-        Standard errors of simulated profiles, drawn as bands.
-    place : str
-        What labels the axis of t.
-    """
+    """Profiles over the depth, each in a panel."""
     summed = np.isinf(places[-1])
     x = remaining[0] - remaining if summed else places
     figure, axes = panels([2.9] * len(profiles), 2.5)

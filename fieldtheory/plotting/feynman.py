@@ -39,11 +39,7 @@ class Picture(NamedTuple):
 
 
 def picture(graph: Any) -> Picture:
-    """Places of the points and lines of a diagram.
-
-    It has the number ``legs``, ``vertices``, and ``lines`` of (kind, first, second), where the
-    second end of a line of kind "G12" is that of a conjugate.
-    """
+    """Places of the points and lines of a diagram."""
     places = _places(graph)
     strokes: list[Stroke] = []
     for curve, (kind, *_) in zip(_curves(graph, places), graph.lines, strict=True):

@@ -22,10 +22,7 @@ from fieldtheory.plotting.style import (
 
 @styled
 def draw_grid(quantities: Sequence[tuple[str, str, Sequence[Curve]]]) -> Any:
-    """Every quantity in a panel, its lines from dark to light, many of them with a colour bar.
-
-    Of each the labels of both axes, and its lines; an axis of names has them as x.
-    """
+    """Every quantity in a panel, its lines from dark to light, many of them with a colour bar."""
     # Room for a legend beside the panel.
     widths = [4.4 if len(curves) > 1 else 3.0 for _, _, curves in quantities]
     figure, axes = panels(widths, 2.7)

@@ -27,19 +27,7 @@ def draw_layers(
     hidden: int,
     more: Sequence[Callable[[Any], None]] = (),
 ) -> Any:
-    """Fields over the layers, those of one kind in one panel.
-
-    Parameters
-    ----------
-    fields : mapping of str to sequences of curves
-        For every panel, by what labels its axis, the curves of each field; these get shades of one
-        colour, from dark to light. Those of its first label are solid, others dashed. Errors are
-        drawn as bars.
-    hidden : int
-        Number of hidden layers, with the input. What is behind them, the output, is drawn apart.
-    more : sequence of callables
-        Each draws into the axes of one more panel.
-    """
+    """Fields over the layers, those of one kind in one panel."""
     if not fields:
         raise ValueError("fields must have at least one panel, got none")
     names = [{curve.label for curves in groups for curve in curves} for groups in fields.values()]
@@ -94,10 +82,7 @@ def draw_curve(
 
 
 def draw_fit(labels: np.ndarray, mean: np.ndarray, deviation: np.ndarray, ax: Any) -> None:
-    """Predictions of inputs with labels against these, (P,) or (P, d), into ``ax``.
-
-    The gray line is where they are equal.
-    """
+    """Predictions of inputs with labels against these, (P,) or (P, d), into ``ax``."""
     ends = [labels.min(), labels.max()]
     ax.plot(ends, ends, color=GRAY, linewidth=0.7)
     _bars(ax, labels, mean, deviation, BLUE)

@@ -72,10 +72,7 @@ def panels(widths: Sequence[float], height: float, first: str = "a") -> tuple[An
 
 @styled
 def save(figure: Any, curves: Iterable[Curve], folder: Path, name: str) -> Path:
-    """Write a figure as ``name.png`` and ``name.pdf`` and its numbers as ``name.csv``.
-
-    Returns the path of the png.
-    """
+    """Write a figure as ``name.png`` and ``name.pdf`` and its numbers as ``name.csv``."""
     write_csv(curves, folder / f"{name}.csv")
     # Without a date the same numbers give the same file.
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})

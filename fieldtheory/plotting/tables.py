@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     """Rows as the text of a table that fits 80 columns: a wider one is folded.
 
-    Long texts are broken; if that is not enough, columns follow in a table below, behind the first
-    columns that tell the rows apart.
-
     Examples
     --------
     >>> print(table_text([{"layer": 1, "K": 0.123456789}, {"layer": 2, "K": None}], "kernels"))

@@ -20,33 +20,7 @@ def draw_comparison(
     tolerance: float,
     title: str,
 ) -> Any:
-    """Every quantity over the layers, theory as lines and simulation as points.
-
-    Below the values at the width are their deviations in per cent, and at the bottom the z-scores
-    of what is extrapolated. Of the covariances of layers and of pairs of inputs the variances are
-    shown, of the z-scores all; lines of two inputs are dashed. A bar is one standard error; the
-    bands are the tolerance and what chance explains.
-
-    Parameters
-    ----------
-    fields : sequence of (str, object, object)
-        Of every quantity the symbol in LaTeX, the extrapolated entries with ``index`` (``layer``
-        or ``time``, perhaps ``layer_``, ``alpha``, ``beta``, ``gamma`` and ``delta``, shape (m,))
-        and their deviations in standard errors ``z``, and the entries at the width with
-        ``index``, ``theory``, ``simulation``, ``error`` and ``size``, shape (n,).
-    widths : sequence of int
-        Those that are extrapolated.
-    width : int
-        That of the values.
-    hidden : float
-        Number of hidden layers, with the input; what is behind them, the output, is drawn apart.
-        Infinite without an output.
-    threshold : float
-        Largest |z| that counts as chance.
-    tolerance : float
-        Largest relative deviation with which the theory describes the width.
-    title : str
-    """
+    """Every quantity over the layers, theory as lines and simulation as points."""
     from matplotlib.lines import Line2D
 
     from fieldtheory.plotting.figure import Figure

@@ -58,11 +58,7 @@ def constant(value: sp.Expr) -> Any:
 def compiled(
     form: sp.Expr, symbols: tuple[sp.Symbol, ...], in_plane: bool = False
 ) -> Callable[..., Any]:
-    """An expression as a function of balls, at the present precision.
-
-    With ``in_plane`` for complex balls and with the flag ``analytic`` of `acb.integral` as the last
-    argument: the value is not finite where the ball meets a branch cut.
-    """
+    """An expression as a function of balls, at the present precision."""
     return _compiled(form, symbols, in_plane, ctx.prec)
 
 

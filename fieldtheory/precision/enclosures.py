@@ -42,25 +42,6 @@ _C = sp.Symbol("c", real=True)
 def average(F: sp.Expr, variables: Sequence[sp.Symbol], K: Sequence[Sequence[Any]]) -> Any:
     """An enclosure of ⟨F⟩_{N(0,K)}.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        Integrand of one variable, or Σ f(x) g(y) of two.
-    variables : sequence of one or two symbols
-    K : nested sequence of flint.arb, shape (n, n)
-        Positive variances; the enclosure holds for every K in the balls.
-
-    Returns
-    -------
-    flint.arb
-
-    Raises
-    ------
-    ValueError
-        If F has functions whose growth is not bounded here.
-    PrecisionError
-        If Mehler's series needs too many terms.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
@@ -85,8 +66,6 @@ def average(F: sp.Expr, variables: Sequence[sp.Symbol], K: Sequence[Sequence[Any
 
 def correlator(F: sp.Expr, G: sp.Expr, variables: Sequence[sp.Symbol], K: Any) -> Any:
     """An enclosure of ⟨F(x) ; G(y)⟩ of two variables, without the cancellation of ⟨FG⟩ − ⟨F⟩⟨G⟩.
-
-    Parameters and errors are those of `average`.
 
     Examples
     --------
@@ -180,11 +159,7 @@ def _ball(radius: Any) -> Any:
 def _product(
     f: sp.Expr, g: sp.Expr, variables: tuple[Any, ...], entries: Sequence[Any], connected: bool
 ) -> Any:
-    """⟨f(x) g(y)⟩, or ⟨f(x) ; g(y)⟩, for covariances in balls.
-
-    At a fixed correlation r the variances move it by ⟨x f' g⟩/(2a), ⟨f y g'⟩/(2b) and r by
-    √(ab) ⟨f'g'⟩, bounded by norms, which stay finite for r → 1.
-    """
+    """⟨f(x) g(y)⟩, or ⟨f(x) ; g(y)⟩, for covariances in balls."""
     x, y = variables
     if has_steps(f) or has_steps(g):
         raise ValueError(f"{f * g} has a kink and no closed form for two variables")

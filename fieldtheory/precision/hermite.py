@@ -37,25 +37,6 @@ def coefficients(f: sp.Expr, variable: sp.Symbol, K: Any, order: int) -> list[An
 
     (Trefethen, Weideman, SIAM Review 56, 385 (2014), theorem 5.1).
 
-    Parameters
-    ----------
-    f : sympy.Expr
-        Smooth, with a `majorant`.
-    variable : sympy.Symbol
-    K : flint.arb
-    order : int
-
-    Returns
-    -------
-    list of flint.arb
-
-    Raises
-    ------
-    ValueError
-        If f has no majorant.
-    PrecisionError
-        If too many nodes are needed.
-
     Examples
     --------
     >>> h = sp.Symbol("h", real=True)

@@ -58,21 +58,6 @@ def sums_of_layers(
 ) -> Sums:
     """⟨F(h_i) ; F(h_j)⟩ of a Markov chain of signals, and its derivatives by the later variance.
 
-    Parameters
-    ----------
-    F : sympy.Expr
-        In ``X``.
-    variances : list of mpf, length m
-    chain : list of mpf, length m − 1
-        The correlations of successive signals, below 1.
-    most : int, optional
-        Orders after which a series counts as one that does not end.
-
-    Raises
-    ------
-    PrecisionError
-        If the coefficients by fewer nodes differ.
-
     Examples
     --------
     >>> mpf = mpmath.mpf

@@ -38,8 +38,6 @@ Lists = dict[Pair, list[Any]]
 def exact_coefficients(network: DeepNetwork) -> list[Coefficients]:
     """a_l, c_l and γ_l for l = 0, ..., L + 1 without rounding, zero for the input.
 
-    A float counts as the binary fraction that it is; so do scales of a schedule by name.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -295,11 +293,7 @@ class Recursion:
 
     @cached_property
     def mean_shift(self) -> list[Any]:
-        """N (⟨C^(l)⟩ − C*^(l)) for l = 0, ..., L + 1: one loop.
-
-        Σ_m N G12^lm a_m [ (1/2) M''(K^(m-1)) N Var K^(m-1)
-                          + Σ_{k<m} a_k ∂_{K_xx} ⟨g(x) ; g(y)⟩^(m-1,k-1) ∂K^(m-1)/∂C^(k) ]
-        """
+        """N (⟨C^(l)⟩ − C*^(l)) for l = 0, ..., L + 1: one loop."""
         curvatures = self._at_kernels((0, 0), 0, K_XX, K_XX)
         weights = [coefficients.weight for coefficients in self.coefficients]
         slopes, sources = self.correlators.slopes, [0 * self._one]
@@ -317,10 +311,7 @@ class Recursion:
 
     @property
     def four_point(self) -> list[Any]:
-        """V^(l) = N Var K^(l) + 2 Σ_{k<=l} A²_lk Σ_m N G12^km β_m for l = 0, ..., L.
-
-        One neuron adds a_m g(h^(m-1)) to N C^(m), β_m = 2 a_m M'(K^(m-1)) Cov(h^(l), h^(m-1))².
-        """
+        """V^(l) = N Var K^(l) + 2 Σ_{k<=l} A²_lk Σ_m N G12^km β_m for l = 0, ..., L."""
         gains, values = self.gains[0, 0], []
         for l, variance in enumerate(self.kernel_variance):
             terms = (

@@ -12,26 +12,6 @@ from fieldtheory.precision.balls import arb, arb_poly, constant
 def majorant(F: sp.Expr, variable: sp.Symbol, height: Any = 0) -> Any:
     """P with |F(x + iy)| <= P(|x|) for all real x and |y| <= height.
 
-    From |erf(x + iy)| <= 1 + erfi|y|, |tanh(x + iy)| <= max(1, tan|y|) for |y| < π/2,
-    |sin|, |cos| <= cosh|y| and the maximum of exponentials of −x² over x.
-
-    Parameters
-    ----------
-    F : sympy.Expr
-        Smooth, in one variable.
-    variable : sympy.Symbol
-    height : flint.arb
-        Half the width of the strip.
-
-    Returns
-    -------
-    flint.arb_poly
-
-    Raises
-    ------
-    ValueError
-        For other functions, or if F is not analytic in the strip.
-
     Examples
     --------
     >>> h = sp.Symbol("h", real=True)

@@ -28,13 +28,6 @@ LIMITS = {"msub": "munder", "msubsup": "munderover"}
 def page(template: str, path: Path | None = None, /, **context: Any) -> str:
     """A page from one of the templates beside this module, also written to a file if it has a path.
 
-    It needs no other file and no network. The context has ``title``, ``subtitle`` and ``footer``,
-    the few results to see first as ``highlights`` (label, value), the ``titles`` of the sections,
-    and what the template takes itself.
-
-    Tall brackets need a mathematical font: macOS and Windows have one (STIX Two Math, Cambria
-    Math), Linux with DejaVu Math TeX Gyre or Latin Modern Math installed.
-
     >>> "<h1>A network</h1>" in page("report.html.j2", title="A network")
     True
     """

@@ -47,9 +47,6 @@ def equal_share(classes: Sequence[Any] | None) -> int:
 def part(dataset: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | None, int]:
     """Classes and number of the samples to take where there are more than ``most``.
 
-    An equal share of every class. The first samples where there are no classes, or where they were
-    not ``chosen`` and one of them is too small for its share.
-
     Examples
     --------
     >>> images = Dataset(np.eye(9), np.array([3, 7, 8] * 3), "nine")

@@ -72,14 +72,7 @@ def run(
     samples: int = 200,
     progress: Progress | None = None,
 ) -> Findings:
-    """The main job: from samples and a network to numbers, figures, formulas and one page.
-
-    ``words`` say what the samples of the kernel K0 (P, P) are and how they were scaled, ``typed``
-    are the options that name them, for the commands that the page proposes. The folder ``output``
-    must not exist yet, be empty, or be the result of another run. ``samples`` networks of each
-    width are simulated. ``progress`` is called with the number of the step, 1 to ``STEPS``, and its
-    description. Nothing has been written if an argument is refused.
-    """
+    """The main job: from samples and a network to numbers, figures, formulas and one page."""
     step = progress or (lambda number, text: None)
     folder = results_folder.replaceable(output, FILES)
     _require_extras()

@@ -34,11 +34,7 @@ def write(
     pictures: dict[str, Path],
     typed: str,
 ) -> None:
-    """Write the page of a run, whose words are those of its template.
-
-    ``formulas`` are LaTeX for any layer and ``pictures`` are figures, by name; ``scaling`` are the
-    rows of optimal_scaling.csv, and ``typed`` the options that name the samples.
-    """
+    """Write the page of a run, whose words are those of its template."""
     net, single = findings.network, findings.single
     kernels = findings.solution.kernels
     shares = [np.linalg.eigvalsh(K)[::-1] / np.trace(K) for K in (kernels[0], kernels[-1])]

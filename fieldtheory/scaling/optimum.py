@@ -370,10 +370,7 @@ def _limit(network: Any) -> float:
 
 
 def _of_kernel(optima: Callable[..., np.ndarray], asked: _Asked) -> np.ndarray:
-    """ρ* of all entries, (networks, *shape of the kernel).
-
-    ``optima(p, q, r)`` has that of pairs of inputs, and of an input where all three are equal.
-    """
+    """ρ* of all entries, (networks, *shape of the kernel)."""
     kernel, networks = asked.kernel, len(asked.networks)
     if kernel.ndim < 2:
         return optima(*[kernel.ravel()] * 3).reshape(networks, *kernel.shape)

@@ -60,14 +60,7 @@ class Stack:
         return Stack(self.averages, numbers, depths, weights, biases, self.skips[:, index])
 
     def height(self, s: np.ndarray, p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """ln|χ^out| at s = ρ² (rows, m), in one pass of the signals and of all pairs of them.
-
-        Parameters
-        ----------
-        s : ndarray, shape (rows, m)
-        p, q, r : ndarray, shape (m,)
-            Variances and covariances; where all three are equal, that of one input.
-        """
+        """ln|χ^out| at s = ρ² (rows, m), in one pass of the signals and of all pairs of them."""
         alone = (p == r) & (q == r)
         signals, (pair_columns,) = _signals(self, s, p, q, alone), np.nonzero(~alone)
         columns = np.concatenate([signals.chosen, pair_columns])

@@ -77,11 +77,7 @@ class _Plot(DatasetPlotAccessor):
     __slots__ = ()
 
     def __call__(self) -> Any:
-        """Every quantity in a panel of its own; a matplotlib Figure.
-
-        Fields of layers are drawn over the layers, the others over the longest axis of numbers.
-        The other axes are lines, from dark to light; more than six have a colour bar.
-        """
+        """Every quantity in a panel of its own; a matplotlib Figure."""
         from fieldtheory.plotting.grid import draw_grid
 
         return draw_grid([_panel(self._ds[name]) for name in self._ds.data_vars])

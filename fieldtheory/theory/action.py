@@ -169,11 +169,7 @@ def stream(
     carried: Callable[[int, int], sp.Expr],
     kind: type[Population] = Population,
 ) -> Population:
-    """The N units that skip connections join, whose signals have a letter.
-
-    Cov(x_α^(k), x_β^(l)) = Σ_m A_km A_lm C_αβ^(m), A_lm the product of what layers l carry on of
-    the input α, ``carried(l, α)``.
-    """
+    """The N units that skip connections join, whose signals have a letter."""
     signals = [(l, s) for l in range(len(names.layers) - 1) for s in range(len(names.samples))]
 
     variables = tuple(names.of(letter, *signal) for signal in signals)

@@ -84,8 +84,6 @@ def _layer_step() -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol, sp.Symbol]:
 def step_rate(average: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b, the limit of (K^(l) − K^(l-1))/ρ² for γ = 1 (SR eqs. (7), (8)).
 
-    ``average`` is ⟨φφ⟩ over the signals of layer l − 1, of one input or two.
-
     Examples
     --------
     >>> step_rate(sp.Symbol("M"))
@@ -97,8 +95,6 @@ def step_rate(average: sp.Expr) -> sp.Expr:
 
 def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b + σ²_w ⟨φ'φ'⟩ θ, the limit of (Θ^(l) − Θ^(l-1))/ρ² (SR eq. (9)).
-
-    ``tangent``, ``average`` and ``gain`` are Θ^(l-1), ⟨φφ⟩ and ⟨φ'φ'⟩ of layer l − 1.
 
     Examples
     --------
@@ -112,8 +108,6 @@ def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
 @lru_cache
 def flow_rate(averages: LayerAverages | None = None) -> sp.Expr:
     """F(K) = σ²_w M(K) + σ²_b, the rate at which a variance grows, dK/dt = F(K), in ``KERNEL``.
-
-    M is that of a residual network whose φ is left open if no averages are given.
 
     Examples
     --------
@@ -142,8 +136,6 @@ class EntryFlow(NamedTuple):
 @lru_cache
 def entry_flow(inputs: int) -> EntryFlow:
     """The flow of a variance (``inputs`` = 1) or of the covariance of two inputs.
-
-    The averages stand as symbols, so that one formula serves every φ and every way to compute them.
 
     Examples
     --------

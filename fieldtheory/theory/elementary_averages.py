@@ -56,10 +56,7 @@ class LayerAverages:
 
     @property
     def slope_square(self) -> sp.Expr:
-        """⟨Σ_k ψ_k'²⟩ in the variance ``K_XX``, for a residual network ⟨φ'²⟩.
-
-        It is ∂⟨g(x, y)⟩/∂K_xy = ⟨∂_x∂_y g⟩ (Price) where both inputs are the same.
-        """
+        """⟨Σ_k ψ_k'²⟩ in the variance ``K_XX``, for a residual network ⟨φ'²⟩."""
         return GaussianAverage(self.slopes, X, K_XX)
 
     @property
@@ -125,10 +122,7 @@ def network_averages(network: LayeredNetwork) -> LayerAverages:
 
 
 def _require_square_slopes(observable: sp.Expr) -> None:
-    """Refuse a g(x, y) = Σ_k ψ_k(x) ψ_k(y) with infinite ⟨ψ_k'²⟩.
-
-    Near a kink, ψ'² is integrable if and only if the ψ_k rise by less than √ε over a distance ε.
-    """
+    """Refuse a g(x, y) = Σ_k ψ_k(x) ψ_k(y) with infinite ⟨ψ_k'²⟩."""
     if not has_steps(observable):
         return
     # Rounded numbers: SymPy would look for factors of exact ones under a root.

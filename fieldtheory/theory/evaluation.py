@@ -23,10 +23,7 @@ from fieldtheory.theory.hessian import Hessian
 def block_function(
     saddle: Mapping[sp.Symbol, sp.Expr], block: sp.ImmutableMatrix, inputs: int
 ) -> Callable[..., np.ndarray]:
-    """A block at the saddle point as a function of a network, K0, φ and a convention.
-
-    φ is put in where it is undetermined; ν_0 is that of the convention.
-    """
+    """A block at the saddle point as a function of a network, K0, φ and a convention."""
     kernels = tuple(saddle)
 
     @lru_cache(maxsize=8)
@@ -55,10 +52,7 @@ def block_function(
 def propagator_function(
     saddle: Mapping[sp.Symbol, sp.Expr], hessian: Hessian, name: str, inputs: int
 ) -> Callable[..., np.ndarray]:
-    """A block of the propagator as `block_function` has it, from the numbers of the Hessian.
-
-    Written out, G12 of layers that are no chain of products has 2^depth terms.
-    """
+    """A block of the propagator as `block_function` has it, from the numbers of the Hessian."""
     blocks = [hessian.S21, hessian.S22][: 1 + (name == "G11")]
     evaluated = block_function(saddle, sp.ImmutableMatrix.hstack(*blocks), inputs)
 

@@ -159,10 +159,7 @@ def _gain(l: Any, family: type[LayeredNetwork]) -> sp.Expr:
 
 
 def tangent_growth(l: Any, family: type[LayeredNetwork], average: sp.Expr) -> sp.Expr:
-    """γ_l² + a_l ⟨φ'φ'⟩, what layer l makes of the tangent kernel before it (SR eq. (9)).
-
-    ``average`` is written for ⟨φ'φ'⟩ over the signals of layer l − 1.
-    """
+    """γ_l² + a_l ⟨φ'φ'⟩, what layer l makes of the tangent kernel before it (SR eq. (9))."""
     carried = sp.expand(_tangent(family))
     # All that has the weights, a sum over features, is the one average.
     slopes = carried.coeff(Weight(1))

@@ -49,12 +49,6 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
 def linearised_residual_kernel() -> sp.Expr:
     """C^(l) of the linearised network in closed form, l >= 1 (F25 eq. (64)).
 
-    Two successive rows of (62) differ by C^(l) − C^(l-1) = ρ² σ²_w φ'(0)² C^(l-1) (F25 eq. (63)),
-    a recursion that SymPy solves from C^(1).
-
-    F25 prints (63) for every l. It holds for l >= 2: the first row has the bias that the input
-    C^(0) lacks, so the recursion starts at C^(1).
-
     Examples
     --------
     >>> print(linearised_residual_kernel().subs(LAYER, 1))
@@ -87,9 +81,6 @@ def linearised_kernel() -> sp.Expr:
 def linearised_response() -> sp.Expr:
     """∂K^(L+1)/∂K^(0) = σ²_w,out φ'(0)² (1 + ρ² σ²_w φ'(0)²)^L of the linearised network.
 
-    F23 section 3.2 has it with φ'(0) = 1, as the reason for its rescaled axes α σ_w and
-    χ^out/σ²_w,out. It grows with ρ without bound: only saturation ends the growth.
-
     Examples
     --------
     >>> linearised_response()
@@ -102,9 +93,6 @@ def linearised_response() -> sp.Expr:
 @lru_cache
 def saturation_formula(large_depth: bool = False) -> sp.Eq:
     """The ρ* at which K^(L) of the linearised network is (V/2)², F25 (67), or (68) for L → ∞.
-
-    (68) is the first term of the series of (67) in L^{-1/2}. F25 says that terms of order L^{-1}
-    are neglected; there are none, the next one is `neglected_term`, of order L^{-3/2}.
 
     Examples
     --------

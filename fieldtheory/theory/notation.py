@@ -102,10 +102,7 @@ def _index(layer: int | str) -> str:
 
 
 def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr]:
-    """The parameters of a layer by name: symbols, or squares of them for variances.
-
-    Without a layer, "", those that are the same for all.
-    """
+    """The parameters of a layer by name: symbols, or squares of them for variances."""
     scales = {"branch_scale": branch_scale, "skip_scale": skip_scale}
 
     def symbol(name: str) -> sp.Expr:
@@ -126,10 +123,7 @@ def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr
 
 
 def parameter_values(network: DeepNetwork) -> dict[sp.Symbol, float]:
-    """The number of every symbol of `parameters`, for a network without batch axes.
-
-    Those of layers without an index have one where it is the same for all layers.
-    """
+    """The number of every symbol of `parameters`, for a network without batch axes."""
     numbers, values = network.parameters, {}
     for layer in ("", *range(1, network.depth + 1)):
         for name, expression in parameters(type(network), layer).items():
@@ -283,10 +277,7 @@ def _symbols(formula: str) -> list[tuple[str, ...]]:
 
 
 def meanings(family: type[LayeredNetwork], inputs: int, document: str = "") -> dict[str, str]:
-    """The meaning of the symbols in results that these do not define, by LaTeX of the symbols.
-
-    With the text of a document it is that of all symbols in its formulas, and no others.
-    """
+    """The meaning of the symbols in results that these do not define, by LaTeX of the symbols."""
     lines = _MEANINGS + (_OF_PAIRS if inputs > 1 else "")
     lines += _OF_TEXT if document else _OF_RESULTS
     for name, value in parameters(family, "l").items():

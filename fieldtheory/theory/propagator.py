@@ -50,13 +50,7 @@ class Propagator(Typeset):
 
 
 def forward_substitution(S21: sp.ImmutableMatrix) -> sp.ImmutableMatrix:
-    """−S21^{-1} of a lower triangular matrix, keeping products of layers as products.
-
-    Row by row, Σ_k S21[l,k] G12[k,m] = −δ_lm. Where row l + 1 is a multiple r of row l left of the
-    diagonal, as in a chain of layers, the sum of row l + 1 is that of row l times
-    r − S21[l+1,l] / S21[l,l]. This keeps the result a running product over layers; written out,
-    it has 2^depth terms.
-    """
+    """−S21^{-1} of a lower triangular matrix, keeping products of layers as products."""
     size = S21.shape[0]
     if any(S21[k, l] != 0 for k in range(size) for l in range(k + 1, size)):
         raise ValueError("S21 must be lower triangular")

@@ -68,11 +68,7 @@ def results_latex(
     numbered: bool = False,
     defined: set[Any] | None = None,
 ) -> str:
-    """LaTeX of results one below the other, and of what stands in them, each equation once.
-
-    A notation has ``fields``, ``column`` and ``definitions``. Equations in ``defined`` are left
-    out, and those that are written are added to it.
-    """
+    """LaTeX of results one below the other, and of what stands in them, each equation once."""
     defined = set() if defined is None else defined
     blocks: list[Any] = []
     for quantity in quantities:

@@ -20,11 +20,7 @@ class SaddlePoint(Typeset):
 
 
 def saddle_point(action: Action) -> SaddlePoint:
-    """Solve ∂S/∂C̃ = 0 and ∂S/∂C = 0.
-
-    At C̃ = 0 the average in the action is ⟨1⟩ = 1 for every C, so that S does not depend on C
-    there and C̃* = 0 solves ∂S/∂C = 0. What is left of ∂S/∂C̃_j is linear in C_j.
-    """
+    """Solve ∂S/∂C̃ = 0 and ∂S/∂C = 0."""
     kernels = {}
     for j, kernel in enumerate(action.kernels):
         if action.derivative((), (j,)) != 0:

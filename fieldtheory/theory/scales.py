@@ -27,10 +27,6 @@ def chosen_scales(
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
-    A value is a number or expression for all layers, "symbol", "per layer", or None for what the
-    network has: one symbol if a scale is the same for all layers, symbols per layer if not; γ = 1,
-    γ = 0 and, for γ = 0, ρ = 1 stay numbers. Decimals become rationals.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork

@@ -65,9 +65,6 @@ def layer_tangent(
 ) -> LayerTangent:
     """One layer of the recursion of Θ from its residual with explicit weights, as `branch` has it.
 
-    Trained are in "ntk" the w_ij and b_i of W_ij = σ_w w_ij/√N and σ_b b_i, which have the variance
-    one, in "standard" W_ij and the bias themselves; ``skip`` is γ, 0 for a readout.
-
     Examples
     --------
     >>> a, c, gamma = sp.symbols("a c gamma", positive=True)
@@ -125,9 +122,6 @@ def family_tangent(
     readout: bool = False,
 ) -> LayerTangent:
     """The recursion of a layer of a family of networks, from its definition by explicit weights.
-
-    In the parametrisation "ntk" its weights and biases are a_l and c_l, so that
-    Θ^(l) = (γ_l² + a_l ⟨φ'φ'⟩) Θ^(l-1) + C^(l).
 
     Examples
     --------

@@ -305,10 +305,7 @@ def _data(
 def _input_tensor(
     module: torch.nn.Module, like: torch.Tensor, inputs: np.ndarray, dtype: np.dtype
 ) -> tuple[torch.Tensor, int]:
-    """The inputs as real numbers or, of integers, as integers if the module takes these alone.
-
-    With the number of outputs. Every part of the module stays in its mode, of training or use.
-    """
+    """The inputs as real numbers or, of integers, as integers if the module takes these alone."""
     reasons: list[str] = []
     modes = [(part, part.training) for part in module.modules()]
     kinds = [like.dtype, torch.int64] if dtype.kind in "iu" else [like.dtype]

@@ -37,14 +37,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name
 def torch_function(activation: Activation) -> Callable[[torch.Tensor], torch.Tensor]:
     """φ as a function of a tensor that torch can differentiate.
 
-    Each smooth piece of φ is evaluated at the argument clamped to its interval, so that a piece
-    that overflows elsewhere leaves no NaN in the gradient. At a jump the value is that above it.
-
-    Raises
-    ------
-    ValueError
-        If the expression has a function that torch does not have.
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation
@@ -182,11 +174,7 @@ class TorchNetwork(torch.nn.Module):
         return ((float(a), float(c)) for a, c in (readin, *layers, readout))
 
     def residual_kernels(self, X: Any) -> torch.Tensor:
-        """C^(0), ..., C^(L+1), ([n,] L + 2, P, P).
-
-        C^(0) is `fieldtheory.input_kernel`, C^(l) = a_l ψψᵀ/N + c_l of the features ψ of layer l,
-        φ(h^(l-1)) or those of the hidden units of a branch.
-        """
+        """C^(0), ..., C^(L+1), ([n,] L + 2, P, P)."""
         x = self._tensor(X)
         features = [x.expand(*self.copies, *x.shape), *(psi for _, psi in self._layers(x))]
         rows = zip(self._coefficients(), features, strict=True)
@@ -199,13 +187,7 @@ class TorchNetwork(torch.nn.Module):
         return torch.stack([*map(_gram, signals), a * _gram(features[-1]) + c], dim=-3)
 
     def priors(self) -> Iterator[tuple[torch.nn.Parameter, float]]:
-        """Every parameter with the variance of its entries at initialisation.
-
-        Raises
-        ------
-        ValueError
-            If there is batch normalisation, whose parameters have no prior.
-        """
+        """Every parameter with the variance of its entries at initialisation."""
         if self.norms:
             raise ValueError("module must have a prior of all parameters, got batch_norm=True")
         for part in self.modules():

@@ -89,8 +89,6 @@ class Pieces:
 def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     """The smooth pieces of an expression in one of its variables.
 
-    ValueError if the breakpoints cannot be located, or there are more than 64.
-
     Examples
     --------
     >>> h = sp.Symbol("h", real=True)

@@ -77,9 +77,6 @@ _SPLITTER = 134217729.0
 def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """K_xx K_yy − K_xy², zero if negative, correct to rounding for nearly identical variables.
 
-    The plain difference is off by one rounding of K_xx K_yy, which is larger than one for
-    variances above 1e8 and spoils 1 + 2 K_xx + 2 K_yy + 4 det long before.
-
     Examples
     --------
     >>> float(determinant(1e6, 1e6, 1e6 - 2**-20)), 1e12 - (1e6 - 2**-20) ** 2
@@ -113,12 +110,6 @@ def precise_determinant(K_xx: mpmath.mpf, K_yy: mpmath.mpf, K_xy: mpmath.mpf) ->
 
 def differences(xp: Any, determinant: Callable) -> dict[str, Callable]:
     """Functions by name, with array functions and a determinant of K.
-
-    ``exponential_difference`` is exp(u) − exp(v), given u − v, which may be known better than u and
-    v; ``difference_variance`` is ⟨(x − y)²⟩ = K_xx + K_yy − 2 K_xy; ``arcsine`` is that of the
-    correlation, π/2 of two variables that vanish, which are the same; ``angle_from_opposite`` is
-    π/2 + arcsine, which keeps its digits where it is small. A variable that vanishes is the limit
-    of narrow ones, independent of others.
 
     Examples
     --------

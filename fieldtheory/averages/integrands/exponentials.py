@@ -64,11 +64,7 @@ def merged(F: sp.Expr) -> sp.Expr:
 
 
 def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
-    """``function`` of F with a symbol for each exponential, and integer powers of it.
-
-    Else SymPy takes exp(h²/2500 + 29h/50) for powers of exp(h²/2500) and exp(h/50), polynomials of
-    any degree where constants are decimal numbers.
-    """
+    """``function`` of F with a symbol for each exponential, and integer powers of it."""
     symbols: dict[sp.Expr, sp.Dummy] = {}
     masks = {}
     for u, contents in _by_primitive(F).items():
@@ -110,9 +106,6 @@ FUNCTIONS = {
 
 def without_overflow(F: sp.Expr) -> sp.Expr:
     """F with log(1 + eᵘ) as softplus(u), log cosh u, and e^(mu)/(1 + eᵘ)^n by one function each.
-
-    With the logistic function s(u) = 1/(1 + e^(−u)) the ratio is s(u)^m s(−u)^(n−m), for
-    0 <= m <= n. sinh/cosh is written tanh.
 
     Examples
     --------

@@ -80,8 +80,6 @@ def singular_points(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
 def continued(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
     """A NumPy function of F, by the Taylor series where its first variable makes it 0/0.
 
-    The function as it stands if F has no quotient, or a pole.
-
     Examples
     --------
     >>> h = sp.Symbol("h")
@@ -120,8 +118,6 @@ def _continued_at(
 
 def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Callable | None:
     """A NumPy function of F by its Taylor series close to zero, where it starts as x^order.
-
-    None if there is no disk around zero that its singularities leave free.
 
     Examples
     --------

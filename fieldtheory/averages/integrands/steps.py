@@ -55,10 +55,7 @@ def reduce_steps(expr: sp.Expr) -> sp.Expr:
 
 
 def second_derivative(expr: sp.Expr, x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps.
-
-    Products of functions of one variable each stay such next to the terms with δ-functions.
-    """
+    """∂_x ∂_y of an expression, as a distribution where it has kinks or jumps."""
     if x != y and (sides := _sides(expr, x, y)) is not None:
         slopes = [first_derivative(side, v) for side, v in zip(sides, (x, y), strict=True)]
         smooth = sp.Mul(*slopes).replace(DiracDelta, lambda *_: sp.S.Zero)

@@ -45,10 +45,6 @@ _REMOVED = (
 def closed_form(F: sp.Expr, variables: tuple, K: sp.ImmutableMatrix) -> sp.Expr | None:
     """The average ⟨F⟩_{N(0,K)} in elementary functions, or None where no rule applies.
 
-    F is a sum of products of polynomials, exponentials of quadratic forms, sines and cosines, and
-    up to two (up to three, if signs) error functions or steps of linear forms. The result is
-    continued to singular K where it is finite.
-
     Examples
     --------
     >>> import sympy as sp
@@ -279,11 +275,7 @@ def count_erf(term: sp.Expr) -> int:
 
 
 def has_shifted_pair(product: sp.Expr, means: dict[sp.Expr, sp.Expr]) -> bool:
-    """Whether two error functions or steps, one not of a centred form, are left about the means.
-
-    Where the polynomial that multiplies them is not zero there, its constant term leaves the pair
-    alone: `_product` has no rule, and the other terms may take minutes.
-    """
+    """Whether two error functions or steps, one not of a centred form, are left about the means."""
     functions = (erf, Heaviside)
     forms = [f for f in sp.Mul.make_args(product) if isinstance(f.as_base_exp()[0], functions)]
     offsets = [f.as_base_exp()[0].args[0].subs(means) for f in forms]

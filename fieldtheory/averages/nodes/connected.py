@@ -178,10 +178,7 @@ class ConnectedCorrelator(AverageNode):
 
 
 def two_factors(node: AverageNode) -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol] | None:
-    """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes.
-
-    One shared variable counts as two equal ones.
-    """
+    """F(x), G(y), x and y of ⟨F(x);G(y)⟩, None for other nodes."""
     variables = tuple(node.variables)
     if len(node.functions) != 2 or len(variables) > 2:
         return None

@@ -35,11 +35,7 @@ class Conditional(NamedTuple):
 def without_deltas(
     F: sp.Expr, variables: Sequence[sp.Expr], K: sp.Matrix, conditional: Conditional
 ) -> tuple[sp.Expr, sp.Expr] | None:
-    """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions.
-
-    These are conditioned on δ's argument and averaged over the other variables.
-    None where a term has no meaning or no rule.
-    """
+    """Split ⟨F⟩ into what is left to average and the value of the terms with δ-functions."""
     factors: dict[sp.Expr, sp.Expr] = defaultdict(lambda: sp.S.Zero)
     for term in sp.Add.make_args(sp.expand(F)):
         deltas = [f for f in sp.Mul.make_args(term) if isinstance(f, DiracDelta)]
@@ -108,10 +104,7 @@ def _by_parts(
     K: sp.Matrix,
     conditional: Conditional,
 ) -> sp.Expr:
-    """⟨δ^(n) G⟩ = −⟨δ^(n−1) DG⟩, DG = Σ_j (K_ij/K_ii) ∂_j G − (h_i/K_ii) G.
-
-    This is the derivative of the density of h_i times ⟨G⟩ given h_i: finite where K is singular.
-    """
+    """⟨δ^(n) G⟩ = −⟨δ^(n−1) DG⟩, DG = Σ_j (K_ij/K_ii) ∂_j G − (h_i/K_ii) G."""
     argument, order = delta.args
     if any(s.has(variables[i]) for s in cofactor.atoms(Heaviside, DiracDelta)):
         raise NoClosedForm

@@ -66,11 +66,6 @@ def holds_for_parallel(form: sp.Expr, entries: Sequence[sp.Expr], compiled: Call
 def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callable:
     """A closed form whose terms cancel, as a function of the entries of the covariance.
 
-    It is computed with mpmath to more and more digits until two numbers agree to those of float64,
-    or to ``mpmath.mp.dps`` with the backend "mpmath".
-
-    PrecisionError if they do not.
-
     Examples
     --------
     >>> K = sp.Symbol("K", positive=True)
@@ -107,8 +102,6 @@ def evaluated(form: sp.Expr, entries: Sequence[sp.Expr], backend: str) -> Callab
 
 def stable(value: sp.Expr, K: sp.ImmutableMatrix) -> sp.Expr:
     """An equal expression for float64, given the covariance K (1x1 or 2x2) of the average.
-
-    The functions are those of ``NUMPY``; entries of K that are no symbols leave the form as it is.
 
     Examples
     --------
@@ -305,8 +298,6 @@ def _sqrt(value: Any) -> Any:
 
 def in_float64(entries: Any) -> Any:
     """Expressions, in lists or alone, in which fractions of integers beyond 64 bits are floats.
-
-    Arrays of such integers are no numbers to NumPy.
 
     Examples
     --------

@@ -139,9 +139,6 @@ class GaussianAverage(AverageNode):
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     """The average with δ-functions integrated out; the node itself where that is impossible.
 
-    What is left to average over other variables is put in closed form unless ``doit`` is false;
-    then densities are calls of `deltas.DENSITY`.
-
     Examples
     --------
     >>> import sympy as sp
@@ -179,10 +176,7 @@ def simplified(
     K: sp.ImmutableMatrix,
     notes: list[str] | None = None,
 ) -> sp.Expr:
-    """The average ⟨F⟩ as a ``cls`` node over the variables it needs, times and plus constants.
-
-    What was done is added to ``notes``.
-    """
+    """The average ⟨F⟩ as a ``cls`` node over the variables it needs, times and plus constants."""
     done = [] if notes is None else notes
     certain = {v: sp.S.Zero for i, v in enumerate(names) if K[i, i] == 0}
     if certain:

@@ -182,10 +182,7 @@ def derivative_scales(a: np.ndarray, b: np.ndarray, kinds: int) -> np.ndarray:
 
 
 def natural_size(f: np.ndarray, connected: int, square: np.ndarray | None = None) -> np.ndarray:
-    """⟨φ²⟩, or the variance of φ, from coefficients (m, orders).
-
-    Without ``square`` their last column is ⟨φ²⟩.
-    """
+    """⟨φ²⟩, or the variance of φ, from coefficients (m, orders)."""
     if square is None:
         f, square = f[:, :-1], f[:, -1]
     if not connected:
@@ -199,20 +196,14 @@ def _parseval(f: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def left_out(order: int, c: np.ndarray) -> np.ndarray:
-    """Σ |c|ⁿ and Σ n |c|^(n−1) over n > order, shape (2, m).
-
-    Times the last coefficients they bound what is left out of series with decreasing ones.
-    """
+    """Σ |c|ⁿ and Σ n |c|^(n−1) over n > order, shape (2, m)."""
     beyond = 1 / np.maximum(1 - np.abs(c), 1e-17)
     power = np.abs(c) ** order * beyond
     return np.stack([np.abs(c) * power, power * (order + beyond)])
 
 
 def largest_powers(order: int, c: np.ndarray, smooth: np.ndarray) -> np.ndarray:
-    """The largest |c|ⁿ and n |c|^(n−1) of n > order, shape (2, m).
-
-    Coefficients of smooth functions fall off so fast that no n much larger than the order matters.
-    """
+    """The largest |c|ⁿ and n |c|^(n−1) of n > order, shape (2, m)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_c = np.log(np.abs(c))
         at = np.maximum(order + 1.0, -1 / np.minimum(log_c, -1e-300))

@@ -53,12 +53,7 @@ class NestedPanels:
         means: np.ndarray | None = None,
         about: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The averages of pairs (m,) with 1 − c = ``gap``.
-
-        ``means`` (2, m) are subtracted from φ and ψ, but from odd ones, which gives connected
-        averages; ``about`` (2, m) are means of x and y, for one kind. Returns values, errors and
-        sizes, (kinds, m): integrals of the moduli, without δ-functions.
-        """
+        """The averages of pairs (m,) with 1 − c = ``gap``."""
         roots = np.sqrt(np.array([a, b]))
         alpha, beta = np.sqrt(1 - gap / 2), np.sqrt(gap / 2)
         means = np.zeros((2, len(a))) if means is None else np.array(means)
@@ -175,10 +170,7 @@ class NestedPanels:
     def of_jumps(
         self, a: np.ndarray, b: np.ndarray, gap: np.ndarray, means: np.ndarray
     ) -> np.ndarray:
-        """Contributions of δ-functions of φ' and ψ' to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m).
-
-        Given x = p at a jump, y is Gaussian; two jumps give the joint density.
-        """
+        """Contributions of δ-functions of φ' and ψ' to ⟨φ'ψ'⟩, ⟨xφ'ψ⟩ and ⟨φyψ'⟩, shape (3, m)."""
         contributions, c = np.zeros((3, len(a))), 1 - gap
         deviation = np.sqrt(gap * (1 + c))
         sides = (

@@ -78,12 +78,7 @@ def integrated_together(
     mean: np.ndarray | float = 0.0,
     halvings: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), and their errors, shapes (m, order + 2).
-
-    With means (m,) those of φ(h + mean). All are on one set of panels, of the signals with the
-    largest and smallest variances and means, that end at the breakpoints of all signals as well;
-    the widest that are taken may be halved.
-    """
+    """f_0, ..., f_order and ⟨φ²⟩ of variances (m,), and their errors, shapes (m, order + 2)."""
     sigma, mean = np.sqrt(K), np.zeros(len(K)) + mean
     # h_n times the Gaussian falls off like exp(−z²/4), with √n oscillations per 2π.
     least, share = (10.5, NEGLIGIBLE) if order < 8 else (13.0, 72.0)

@@ -98,10 +98,7 @@ class PairTables:
     def __call__(
         self, a: np.ndarray, b: np.ndarray, t: np.ndarray, many: float = SETTINGS.table_pairs
     ) -> np.ndarray:
-        """Both averages of pairs (m,), shape (2, m); NaN of those in no cell.
-
-        Cells are made of which so ``many`` pairs have been asked for.
-        """
+        """Both averages of pairs (m,), shape (2, m); NaN of those in no cell."""
         averages, parity = np.full((2, len(a)), np.nan), self.function.parity
         if many == np.inf and not any(key[2] for key in self._cells) and (a != b).all():
             return averages

@@ -204,10 +204,7 @@ class Function:
     def extent(
         self, deviation: np.ndarray, mean: np.ndarray | float = 0.0, share: float = NEGLIGIBLE
     ) -> np.ndarray:
-        """Distances from means in deviations, (m,), beyond which ⟨φ⟩ and ⟨φ²⟩ have no share.
-
-        Where φ is zero, or small, around the mean, the Gaussian counts from where φ begins.
-        """
+        """Distances from means in deviations, (m,), beyond which ⟨φ⟩ and ⟨φ²⟩ have no share."""
         deviation, mean = (np.array(v)[:, None] for v in np.broadcast_arrays(deviation, mean))
         with np.errstate(all="ignore"):
             inside = ((self.kinks[1:] + self.kinks[:-1]) / 2 - mean) / deviation
@@ -296,10 +293,7 @@ class Function:
         return Function(lambda h: self.value(-h), lambda h: -slope(-h), tuple(-self.kinks[::-1]))
 
     def at_zero(self) -> np.ndarray:
-        """φ(0−) and φ(0+) where φ jumps at zero, else φ(0) twice.
-
-        The limit of ⟨φ⟩ of a variance that vanishes is their mean.
-        """
+        """φ(0−) and φ(0+) where φ jumps at zero, else φ(0) twice."""
         tiny = np.finfo(float).tiny if (self.jumping == 0).any() else 0.0
         return self.value(np.array([-tiny, tiny]))
 

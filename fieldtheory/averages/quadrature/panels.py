@@ -80,12 +80,7 @@ def nodes_of(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def summed(
     values: np.ndarray, half: np.ndarray, least: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrals over panels of values (..., panels, ORDER), and their errors.
-
-    The rule is exact to twice the degree of the polynomial through its nodes. Beyond its last
-    coefficients an integrand falls off, up to there, as it did from the middle ones to these: the
-    error is the last ones times the square of that ratio, which is taken to be ``least`` at least.
-    """
+    """Integrals over panels of values (..., panels, ORDER), and their errors."""
     terms = values @ _SUMS
     size = np.abs(terms)
     amid, last = size[..., 1] + size[..., 2], size[..., 3] + size[..., 4]
@@ -109,13 +104,7 @@ def edges_with_widths(function: Function, reach: float) -> tuple[np.ndarray, np.
 def panels_of_lines(
     ends: np.ndarray, widths: np.ndarray, end: float = END
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Panels of the integrals along m lines that have edges (m, n) each.
-
-    Edges that are no breakpoints are left out where a panel without them is no wider than all that
-    it joins.
-
-    Returns to which line each panel belongs, sorted, its nodes (panels, ORDER) and its half width.
-    """
+    """Panels of the integrals along m lines that have edges (m, n) each."""
     widest = WIDEST if end == END else FALLS / end
     grid = np.linspace(-end, end, int(2 * end / widest) + 2)
     shape = len(ends), len(grid)
@@ -140,11 +129,7 @@ def panels_of_lines(
 def averages_about(
     functions: list[Function], mean: np.ndarray, deviation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """⟨ψ⟩ of Gaussian variables with means and standard deviations (m,).
-
-    Values, errors and sizes ⟨|ψ|⟩, (functions, m). All functions have the breakpoints of the first
-    one. Without a deviation ⟨ψ⟩ is the mean of both sides, the limit at a breakpoint.
-    """
+    """⟨ψ⟩ of Gaussian variables with means and standard deviations (m,)."""
     extents = [function.extent(deviation, mean).max(initial=END) for function in functions]
     end = max(extents)
     reach = float((np.abs(mean) + end * deviation).max(initial=0.0)) + 1
@@ -192,8 +177,6 @@ def _kept(values: np.ndarray) -> np.ndarray:
 
 def polynomials(x: np.ndarray, count: int) -> np.ndarray:
     """T_0, ..., T_{count-1} at points (m,) in [-1, 1], shape (count, m).
-
-    Cosines of few numbers, a recurrence for many; NumPy's function takes longer.
 
     Examples
     --------

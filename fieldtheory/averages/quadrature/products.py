@@ -32,9 +32,6 @@ _SINGULAR = 1e-14
 def average(functions: Sequence[Function], K: np.ndarray, rtol: float) -> float:
     """⟨Π f_i(x_i)⟩ of d centred Gaussian variables.
 
-    ``rtol`` is relative to the average of the modulus; QuadratureError if two numbers of nodes
-    differ.
-
     Examples
     --------
     >>> K = np.array([[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]])

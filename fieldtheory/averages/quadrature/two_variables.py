@@ -69,16 +69,7 @@ class PairAverages:
         kinds: int = 4,
         many: bool = False,
     ) -> tuple[Pairs, Pairs]:
-        """The averages of pairs (m,), and their errors.
-
-        Errors are relative to √(⟨φ²⟩⟨ψ²⟩), or √(Var φ Var ψ), for derivatives over √(ab), a and b;
-        derivatives by nested panels to the integral of the modulus where that is larger. Two
-        variables without variance count as one.
-
-        The first ``kinds``, 1, 2 or 4, of value, ∂/∂t, ∂/∂a and ∂/∂b are computed, others are NaN.
-        Where φ' and ψ' have δ-functions at the same place that of t is infinite at t = √(ab).
-        ``many`` says that it will be asked for so many pairs that all cells of tables pay.
-        """
+        """The averages of pairs (m,), and their errors."""
         a, b, t = (np.array(v, dtype=float).ravel() for v in np.broadcast_arrays(a, b, t))
         a, b, t = not_vanishing(a, b, t)
         values = np.full((2, 4, len(a)), np.nan)

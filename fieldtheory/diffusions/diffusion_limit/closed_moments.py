@@ -138,9 +138,6 @@ class Riccati(NamedTuple):
 def riccati() -> Riccati:
     """The equation of the mean, its solution and when it explodes.
 
-    m = −w'/(α w) with w'' − β w' + αγ w = 0, w(0) = 1, w'(0) = 0: T* is the first zero of w. There
-    is none for αγ <= 0, which is 0 here, nor for real roots and β <= 0.
-
     >>> found = riccati()
     >>> swish = dict(zip(found.parameters, (sp.S.Half, sp.S.Half, 1, 1, 0, 0)))
     >>> values = [c.subs(swish) for c in found.coefficients]

@@ -104,9 +104,6 @@ def diffusion_conditions(
 ) -> DiffusionConditions:
     """Check what PF Assumptions 3.2 and 2.3 ask of φ and ψ.
 
-    Kinks are located symbolically. Growth as a power is judged by values up to |x| = 10¹⁶:
-    evidence, not a proof. No φ that is allowed as an activation grows faster than exponentially.
-
     >>> from fieldtheory.networks.activations import as_activation
     >>> found = diffusion_conditions(as_activation("swish"), as_activation("linear"))
     >>> found.theorem_applies, found.cannot_explode

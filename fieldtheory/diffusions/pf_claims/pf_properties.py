@@ -146,10 +146,7 @@ def _bounded(*cases: tuple[str, Any]) -> dict[str, float]:
 
 
 def growth_bound(activation: Any) -> float:
-    """C for σ_w = σ_b = 1 and ψ² <= 1 + |x|, or ψ² <= x² where φ''(0) = 0.
-
-    S = 1 + |ψ|²/D <= 2 (1 + |x|) in the one case, <= (1 + |x|)² in the other.
-    """
+    """C for σ_w = σ_b = 1 and ψ² <= 1 + |x|, or ψ² <= x² where φ''(0) = 0."""
     first, second = DiffusionNetwork(activation=activation).slopes[:2]
     return float(np.sqrt(_WIDTH) * (np.sqrt(2) * abs(first) + abs(second)))
 
@@ -157,9 +154,6 @@ def growth_bound(activation: Any) -> float:
 @lru_cache
 def time_to_infinity(activation: str) -> sp.Expr:
     """Feller's v(∞) of one neuron from x = 0, for ψ(x) = x and σ_w = σ_b = 1.
-
-    v = ∫_0^∞ (∫_y^∞ s) m(y) dy with s = exp(−∫ 2μ_x/σ_x²) and m = 2/(s σ_x²): finite where the
-    diffusion reaches infinity in finite time.
 
     >>> time_to_infinity("swish"), time_to_infinity("tanh")
     (2*pi, oo)

@@ -32,9 +32,6 @@ _Z = np.linspace(-2.0, 2.0, 81)
 def neurons_drawn(width: int, samples: int) -> int:
     """Number of neurons of one network that serve as draws, so that there are 20 networks or more.
 
-    They share the Gram matrix q of the last layer, whose relative variance is about 6/D: of D/10
-    neurons, it adds 5 % to the statistical errors of quantiles.
-
     >>> neurons_drawn(500, 10_000), neurons_drawn(10, 10_000), neurons_drawn(500, 100)
     (50, 1, 5)
     """

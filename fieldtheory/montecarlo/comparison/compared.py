@@ -65,13 +65,7 @@ class Compared:
 
     @property
     def verdicts(self) -> np.ndarray:
-        """One word on every entry.
-
-        A coefficient "agrees" or "disagrees", or is "not resolved" if neglected terms may be it;
-        "too noisy" is what would agree as well if it were off by ``COARSEST``, "zero in both" a
-        quantity that is 0 in the theory and within chance in the simulation. At a width it is
-        "within" the tolerance, "off", or "not resolved" for its error.
-        """
+        """One word on every entry."""
         if self.question == RIGHT:
             excess = np.abs(self.simulation - self.theory) - self.threshold * self.error
             agrees = np.where(self.more_networks > 1, NOISY, AGREES if self.size.any() else ZERO)
@@ -83,10 +77,7 @@ class Compared:
 
     @property
     def worst(self) -> int:
-        """The entry that decides: of those of the worst verdict the one that is so most surely.
-
-        Surely are deviations beyond chance, for what is "within" or "not resolved" the largest.
-        """
+        """The entry that decides: of those of the worst verdict the one that is so most surely."""
         verdicts, by = self.verdicts, np.abs(self.z)
         off = verdicts == OFF
         if self.question == WIDTH:
@@ -97,11 +88,7 @@ class Compared:
 
     @property
     def more_networks(self) -> np.ndarray:
-        """Factor by which more networks tell an entry from 0, from 1/√samples; below 1 fewer do.
-
-        Infinite where the terms that are left out hide it. What is 0 has to show a fault of the
-        size of the largest entry; where all are 0 there is no relative fault to show.
-        """
+        """Factor by which more networks tell an entry from 0, from 1/√samples; below 1 fewer do."""
         size = np.where(self.size > 0, self.size, self.size.max(initial=0.0))
         chance, left = self.threshold * self.error, COARSEST * size - self.remainder
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -110,10 +97,7 @@ class Compared:
 
     @property
     def resolution(self) -> float:
-        """The smallest fault of all entries, relative to the theory, that some entry shows.
-
-        A covariance that is small against the variances shows little of it.
-        """
+        """The smallest fault of all entries, relative to the theory, that some entry shows."""
         visible = self.threshold * self.error + self.remainder
         relative = np.full(len(visible), np.inf)
         np.divide(visible, np.abs(self.theory), out=relative, where=self.theory != 0)

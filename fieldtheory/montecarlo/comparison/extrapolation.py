@@ -161,11 +161,7 @@ def comparison_of(
     not_compared: tuple[str, ...],
     neglected: str,
 ) -> Comparison:
-    """The comparison of any family, from its measured fields.
-
-    ``batches`` are those of the standard errors; ``neglected`` names the terms that simulations
-    have and the theory has not. The other arguments are those of `Comparison`.
-    """
+    """The comparison of any family, from its measured fields."""
     from scipy import stats
 
     right = [block for each in measured for block in coefficients(each)]
@@ -199,10 +195,7 @@ def comparison_of(
 def checked_simulations(
     simulated: Any, name: str, kind: type, different: Callable[[Any], list[str]]
 ) -> list[Any]:
-    """The simulations as a list, narrow ones first.
-
-    ``different`` names what a simulation and the solution must share and do not.
-    """
+    """The simulations as a list, narrow ones first."""
     simulations = list(simulated) if isinstance(simulated, list | tuple) else [simulated]
     for other in simulations:
         if not isinstance(other, kind):

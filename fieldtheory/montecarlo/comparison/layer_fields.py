@@ -80,10 +80,7 @@ def _axes(field: Field) -> list[str]:
 
 
 def _reasons_against(solution: Computed, responses: bool) -> dict[str, str]:
-    """Why fluctuations that simulations show are not there; those that can be are computed.
-
-    What corrects responses is computed if these are simulated.
-    """
+    """Why fluctuations that simulations show are not there; those that can be are computed."""
     matrix = solution.input_kernel.ndim > 0
     kinds = ("Ensemble", "SimulatedResponse") if responses else ("Ensemble",)
     reasons: dict[str, str] = {}
@@ -233,14 +230,7 @@ def _size(field: Field, values: np.ndarray, matrix: bool, across: bool) -> np.nd
 def _remainders(
     solution: Computed, field: Field, size: np.ndarray, variances: np.ndarray, widths: np.ndarray
 ) -> list[np.ndarray]:
-    """The size of what the coefficients of N^0, N^-1, ... of an extrapolation leave out.
-
-    With q = q_0 + q_1/N + ..., the polynomial through the values at k widths has the coefficients
-    q_j up to q_k e_{k-j}(1/N_1, ..., 1/N_k), the elementary symmetric polynomial; for j = 0 that is
-    the product of all 1/N_i. q_k/N^k is taken as (n ε)^k times the size of the field, where n is
-    the number of gains a_l M' that are multiplied in a response, and 1 otherwise. ``variances`` are
-    N ε_l, (L+2,).
-    """
+    """The size of what the coefficients of N^0, N^-1, ... of an extrapolation leave out."""
     markov = solution.network.markov
     if field.of_kernels or not markov:
         # Means depend on the layers before.

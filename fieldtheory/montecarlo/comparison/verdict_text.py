@@ -107,10 +107,7 @@ def does_it_describe(comparison: Any) -> str:
 
 
 def summary(fields: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Of every quantity its worst entry; of coefficients with the smallest error that is seen.
-
-    Beyond 2 standard errors are 5 % of the entries of a right theory, give or take.
-    """
+    """Of every quantity its worst entry; of coefficients with the smallest error that is seen."""
     powers = sorted({power for field in fields for power in field.with_next})
     rows = []
     for field in fields:

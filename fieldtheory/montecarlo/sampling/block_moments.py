@@ -24,11 +24,7 @@ def drawn(
     jobs: int | None,
     progress: bool,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The arrays of the blocks of every chunk, in order, those of a chunk on one first axis.
-
-    A group is what draws a block, and the blocks of a chunk. The ``specification`` is asked for
-    where chunks are written only, since not every activation can be.
-    """
+    """The arrays of the blocks of every chunk, in order, those of a chunk on one first axis."""
     tasks = ((index, *group) for index, group in enumerate(groups))
     return chunks.ordered_chunks(
         _evaluate,

@@ -39,10 +39,7 @@ def gram(*values: Any) -> Any:
 
 
 def neuron_products(h: Any, across: bool = False) -> tuple[Any, Any]:
-    """Mean and unbiased variance of h_iα h_iβ over the neurons i, (n, P, N) -> (n, P, P) each.
-
-    With ``across`` the covariances of all pairs of inputs, (n, p, p), in place of the variances.
-    """
+    """Mean and unbiased variance of h_iα h_iβ over the neurons i, (n, P, N) -> (n, P, P) each."""
     mean, width = gram(h), h.shape[-1]
     unbiased = width / max(width - 1, 1)
     if not across:
@@ -73,10 +70,7 @@ class Sampler(Protocol):
 def forward(
     sampler: Sampler, kernel: Any, given: Callable[[int, Any], Any] = lambda l, C: C
 ) -> Iterator[tuple[int, Any]]:
-    """Go through the layers l = 0, ..., L of networks; l and C^(l+1) of each.
-
-    ``kernel`` is C^(0), and ``given(l, C)`` what layer l is drawn with in place of C^(l).
-    """
+    """Go through the layers l = 0, ..., L of networks; l and C^(l+1) of each."""
     for l in range(sampler.network.depth + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sampler.enter(l, given(l, kernel))
@@ -133,10 +127,7 @@ class Neurons:
 
 
 def affine(x: Any, weights: Any, biases: Any, deviations: Any) -> Any:
-    """W x + b from standard normals (n, fan_in, N) and (n, 1, N).
-
-    ``deviations`` are those of the entries of W, times √fan_in, and of b.
-    """
+    """W x + b from standard normals (n, fan_in, N) and (n, 1, N)."""
     weight, bias = deviations
     return (weight / np.sqrt(x.shape[-1])) * (x @ weights) + bias * biases
 
@@ -164,9 +155,6 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
 
 def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable[[Any], tuple]:
     """The features ψ_k of a network, those that averages are of, as one function of an array.
-
-    With ``slopes`` the ψ_k' in place of them, without what jumps add. Each smooth piece is
-    evaluated by itself.
 
     Examples
     --------

@@ -44,10 +44,6 @@ def response_batches(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """N ∂Cov(·, Tr U C^(L+1))/∂K_αβ^(0) of C_αβ^(l) and of K_αβ^(l), for weights U (P, P) at rest.
 
-    From so many paths of a neuron, or the whole G11 for None. Both are independent estimates
-    (n, L + 2, p), the last of the output, with their shares (n,). ValueError if φ jumps, or its
-    slope does where φ does not vanish, so that φφ'' is a δ-function.
-
     Examples
     --------
     >>> import fieldtheory as ft

@@ -119,11 +119,7 @@ class _Layers:
         )
 
     def _mean_sources(self, H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The sources of the shift from parts of δK of second order in h, (L + 1, pairs).
-
-        With e = αα, ββ, αβ, Q_e = h h − K of one neuron and V = ⟨Q Q⟩, the layers have
-        ⟨Q^(l) Q^(k)⟩ = A_lk² V^(k), so that Σ = ⟨δK δK⟩ and X = ⟨δK Q⟩ follow from layer to layer.
-        """
+        """The sources of the shift from parts of δK of second order in h, (L + 1, pairs)."""
         covariance, mixed = np.zeros((2, len(a), 3, 3))
         sources = np.zeros((len(self.means), len(a)))
         for l, K in enumerate(self.signals.K):

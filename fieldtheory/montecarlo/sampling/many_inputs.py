@@ -209,11 +209,7 @@ def covariance_batches(
     seed: int,
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Independent estimates (n, L + 2, p) and their shares of the paths; the exact one for None.
-
-    Errors of different entries of one estimate are correlated: those of sums follow from the
-    sums of every estimate, not from the errors of entries.
-    """
+    """Independent estimates (n, L + 2, p) and their shares of the paths; the exact one for None."""
     packed = pair_weights(weights)
     if samples is None:
         return (solution.G11[:, m] @ packed)[None], np.ones(1)

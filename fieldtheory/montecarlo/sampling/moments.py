@@ -73,10 +73,6 @@ Estimate = Callable[[Summary], dict[str, np.ndarray]]
 def jackknife(batches: Sequence[Summary], estimate: Estimate) -> dict[str, np.ndarray]:
     """Estimates from all batches together, and their standard errors under ``<name>_error``.
 
-    Every batch is left out once; batches of unequal size are weighted (Busing, Meijer and
-    van der Leeden 1999). For g batches, estimate ± t error with the quantile t of Student's
-    distribution of g − 1 degrees of freedom is a confidence interval.
-
     Examples
     --------
     >>> batches = [{"x": moments_of(np.array([[[x]]]))} for x in (1.0, 2.0, 6.0)]

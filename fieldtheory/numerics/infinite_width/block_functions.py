@@ -312,9 +312,6 @@ def network_functions(
 ) -> LayerFunctions | BlockFunctions:
     """The averages of the layers of a network of any family.
 
-    Those of one layer are in ``layer(l)``, those of all in ``every``. ``trailing`` and ``batch``
-    are as of `layer_coefficients`.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork

@@ -35,10 +35,7 @@ def covariance_gains(
 def skip_gains(
     network: DeepNetwork, skips: np.ndarray, trailing: int, *K: np.ndarray
 ) -> np.ndarray:
-    """γ_l² ∂s/∂K of variances K^(l), or of pairs by K_αβ.
-
-    ``skips`` and K are those of L + 2 layers.
-    """
+    """γ_l² ∂s/∂K of variances K^(l), or of pairs by K_αβ."""
     stream = network_functions(network, trailing, K[0].ndim - 1 - trailing).stream
     if stream is None:
         return skips
@@ -52,11 +49,7 @@ def skip_gains(
 def cross_gains(
     network: DeepNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
-    """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances.
-
-    Where φ has a kink at zero they diverge as the variance vanishes, where it jumps for parallel
-    inputs; this raises ValueError.
-    """
+    """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances."""
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
     first, second = (_gains(weights, each) for each in _cross_averages(network, K, kernel, pairs))
     _require_no_divergence(network, K, (first, second))
@@ -177,11 +170,7 @@ def require_finite_gain(gain: np.ndarray, layer: int) -> None:
 def driven_response(
     skips: np.ndarray, gains: np.ndarray, sources: np.ndarray, variance_response: np.ndarray
 ) -> np.ndarray:
-    """Response of a covariance to a variance, (L + 2, ..., pairs).
-
-    It starts from zero and is driven by the response of the variance in every layer:
-    χ^(l) = (γ_l² + gain_l) χ^(l-1) + source_l χ_αα^(l-1).
-    """
+    """Response of a covariance to a variance, (L + 2, ..., pairs)."""
     chi = np.zeros_like(variance_response)
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(chi)):

@@ -105,8 +105,6 @@ def lines_of(function: Function) -> Lines | None:
 def gaps_of(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """1 − c and 1 + c of K_xy = c √(K_xx K_yy), to rounding, shape (2, ...).
 
-    The smaller one is zero where it is no more than the rounding of K_xy.
-
     Examples
     --------
     >>> gaps_of(np.array([1.0, 2.0]), np.array([4.0, 1.0]), np.array([-2.0, 0.0])).tolist()
@@ -129,8 +127,6 @@ def are_parallel(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
 
 def as_parallel(chosen: np.ndarray, x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
     """Covariances in which chosen pairs that are parallel within roundings are so exactly.
-
-    Then their determinant is zero: φ with kinks and jumps sees the root of it.
 
     Examples
     --------
@@ -171,20 +167,7 @@ def averages_along(
     K0: np.ndarray,
     pairs: tuple[np.ndarray, np.ndarray],
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs over the signals of layers 0, 1, ..., one after the other.
-
-    Parameters
-    ----------
-    lines : Lines
-    layers : LayerCoefficients
-        Shaped as ``K``.
-    K : ndarray, shape (n, ..., P)
-        Variances > 0 of the inputs in layers.
-    K0 : ndarray, shape (..., pairs)
-        Covariances of the inputs.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
-    """
+    """⟨φφ⟩ and ⟨φ'φ'⟩ of pairs over the signals of layers 0, 1, ..., one after the other."""
     first, second = pairs
     gaps = gaps_of(K[0][..., first], K[0][..., second], K0)
     for l in range(len(K)):

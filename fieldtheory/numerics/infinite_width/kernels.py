@@ -66,16 +66,6 @@ def covariances(
         C_αβ^(l) = a_l ⟨φ_α φ_β⟩ + c_l,   K_αβ^(l) = γ_l² K_αβ^(l-1) + C_αβ^(l)   (F25 eq. (108))
 
     Those of identical inputs are the variances, to the last bit.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    own : pair of ndarray, shape (L + 2, ..., P)
-        C*^(l) and K^(l) of the single inputs.
-    K0 : ndarray, shape (..., number of pairs)
-        Covariances of the input.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
     """
     variance, K = own
     same = identical(K[0], K0, pairs)
@@ -108,35 +98,12 @@ def homogeneous_averages(
 def output_covariances(
     network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple
 ) -> np.ndarray:
-    """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs).
-
-    The recursions of `covariances` and `responses`, in blocks of pairs that stay in the cache;
-    no layer is kept. What exceeds float64 is left as it is.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers; of fewer layers for the kernel and response of the
-        last of them.
-    K0, pairs
-        As in `covariances`.
-    """
+    """K^(L+1) and χ^out of pairs of inputs, shape (2, ..., number of pairs)."""
     return by_tiles(lambda *part: _through_layers(network, K, *part), K, K0, pairs)
 
 
 def by_tiles(through: Callable[..., tuple], K: np.ndarray, K0: np.ndarray, pairs: tuple) -> Any:
-    """Two quantities of pairs of inputs, shape (2, ..., number of pairs), tile by tile.
-
-    Parameters
-    ----------
-    through : callable
-        ``through(K0, pairs)`` gives both for a block of pairs.
-    K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers.
-    K0, pairs
-        As in `covariances`.
-    """
+    """Two quantities of pairs of inputs, shape (2, ..., number of pairs), tile by tile."""
     batch = K.shape[1:-1]
     count = len(pairs[0])
     block = max(1, _TILE**2 // math.prod(batch))
@@ -166,11 +133,7 @@ class PairLayer(NamedTuple):
 def pair_layers(
     network: DeepNetwork, K: np.ndarray, K0: np.ndarray, pairs: tuple, slopes: bool = True
 ) -> Iterator[PairLayer]:
-    """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept.
-
-    What exceeds float64 is left as it is, with NumPy's warnings. Parameters as in
-    `output_covariances`; without ``slopes`` ⟨φ'φ'⟩ is None.
-    """
+    """The layers 1, ..., L + 1 of pairs of inputs, one after the other, none of them kept."""
     functions = network_functions(network, 1, K.ndim - 2)
     layers = layer_coefficients(network, 1, K.ndim - 2)
     first, second = pairs
@@ -231,11 +194,6 @@ def identical(K0: np.ndarray, covariance: np.ndarray, pairs: tuple) -> np.ndarra
 def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
     """Variances K^(l), zeros replaced by a small variance where φ jumps at zero.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (n, ...)
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -251,10 +209,7 @@ def limit_variances(network: LayeredNetwork, K: np.ndarray) -> np.ndarray:
 def limit_kernels(
     network: LayeredNetwork, K: np.ndarray, C: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`limit_variances` for K^(l) and C^(l) of several inputs, both (L + 1, P, P).
-
-    Inputs of variance zero count as identical.
-    """
+    """`limit_variances` for K^(l) and C^(l) of several inputs, both (L + 1, P, P)."""
     own = np.diagonal(K, axis1=1, axis2=2)
     narrow = limit_variances(network, own)
     if narrow is own:

@@ -143,11 +143,7 @@ class LayerFunctions:
 
     @cached_property
     def covariance_flow(self) -> Callable[..., Any]:
-        """Function that returns ⟨φφ⟩, its gradient and that of its response, a list of seven.
-
-        ⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩, which is that of the
-        average of a pair of φ'.
-        """
+        """Function that returns ⟨φφ⟩, its gradient and that of its response, a list of seven."""
         variables = (K_XX, K_YY, K_XY)
         product = self.averages.covariance
         slope = product.diff(K_XY)
@@ -264,10 +260,7 @@ class LayerFunctions:
         return lambda K: np.sum([part(K) for part in parts], axis=0)
 
     def of_pairs(self, *K: np.ndarray, kinds: int = 4, many: bool = False) -> list[np.ndarray]:
-        """⟨φφ⟩ of pairs (m,) and its derivatives by K_xy, K_xx and K_yy by the engine.
-
-        ``kinds`` and ``many`` are those of `PairAverages`.
-        """
+        """⟨φφ⟩ of pairs (m,) and its derivatives by K_xy, K_xx and K_yy by the engine."""
         return _summed(self._pairs, *K, kinds=kinds, many=many)
 
     @cached_property
@@ -305,10 +298,7 @@ class LayerFunctions:
     def _of_pair(
         self, expression: Any, engine: Callable[..., Any], of: sp.Expr
     ) -> Callable[..., Any]:
-        """The function of an expression, or a list of them, in K_xx, K_yy and K_xy.
-
-        They are ``of`` or derivatives of it, and have closed forms only if it has one.
-        """
+        """The function of an expression, or a list of them, in K_xx, K_yy and K_xy."""
         variables = [K_XX, K_YY, K_XY]
         if self.backend != "numpy":
             average = lambdify(variables, expression, self.backend)
@@ -361,9 +351,6 @@ def layer_functions(
     features: Features = ResidualNetwork.features,
     parameters: tuple[tuple[str, Any], ...] = (),
 ) -> LayerFunctions:
-    """The averages of an activation, shared by all networks that use it.
-
-    The parameters are those of `layer_averages`; without ``features``, of a residual network.
-    """
+    """The averages of an activation, shared by all networks that use it."""
     averages = layer_averages(features, activation, parameters)
     return LayerFunctions(averages, tuple(features(activation, X, dict(parameters))), backend)

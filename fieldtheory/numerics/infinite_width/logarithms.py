@@ -75,11 +75,7 @@ def correlations(
     shares: np.ndarray,
     features: Callable[[int, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> Correlations:
-    """Correlations of the pairs of inputs in all layers.
-
-    ``shares`` (L + 2, 3, ..., P) are of γ² K^(l-1), a_l M and c_l in K^(l), and
-    ``features(l, c, gaps)`` gives ⟨φφ⟩/√(MM) over the signals of layer l and its gaps.
-    """
+    """Correlations of the pairs of inputs in all layers."""
     pairs, K0 = field.pairs, field.pair_inputs
     shape = np.broadcast_shapes(K0.shape, (*shares.shape[2:-1], len(pairs[0])))
     same = np.broadcast_to(identical(field.own_inputs, K0, pairs) & (K0 > 0), shape)

@@ -58,10 +58,7 @@ class Moments:
 
     @cached_property
     def at_zero(self) -> np.ndarray:
-        """The three for K → 0, from the even part of ψ in powers of |h|: c_0, c_2 and 6 c_4.
-
-        Odd powers |h| and |h|³ make the first or second derivative infinite.
-        """
+        """The three for K → 0, from the even part of ψ in powers of |h|: c_0, c_2 and 6 c_4."""
         kinks = np.abs(self.square.kinks[self.square.kinks != 0])
         reach = 0.1 * min([1.0, *kinks])
         h = reach * (1 + nodes(24)) / 2

@@ -46,8 +46,6 @@ class Trained:
     def everything(cls, network: DeepNetwork) -> Trained:
         """All weights and biases at rate one, in the parametrisation of Jacot et al. and SR.
 
-        Of layers without hidden signals D^(l) = C^(l).
-
         Examples
         --------
         >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -79,24 +77,7 @@ class Trained:
 def tangents(
     skips: np.ndarray, gains: np.ndarray, own: np.ndarray, same: Any = False, of_same: Any = 0.0
 ) -> np.ndarray:
-    """Θ^(l) of all layers, shape (L + 2, ...), layer axis first; the last entry is the output's.
-
-    Parameters
-    ----------
-    skips : ndarray
-        γ_l².
-    gains : ndarray
-        a_l ⟨φ'φ'⟩, by which layer l hands on what is before it; see `slope_gains`.
-    own : ndarray
-        D^(l).
-    same, of_same : array_like
-        Which pairs are of identical inputs, and what their Θ^(l) is.
-
-    Raises
-    ------
-    OverflowError
-        If it exceeds float64.
-    """
+    """Θ^(l) of all layers, shape (L + 2, ...), layer axis first; the last entry is the output's."""
     theta = np.array(np.broadcast_to(own, np.broadcast_shapes(skips.shape, gains.shape, own.shape)))
     with np.errstate(over="ignore", invalid="ignore"):
         for l in range(1, len(theta)):
@@ -106,10 +87,7 @@ def tangents(
 
 
 def slope_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
-    """a_l ⟨φ'²⟩ over the signals of single inputs of layer l − 1, shape (L + 2, ...).
-
-    A ValueError if ⟨φ'²⟩ is infinite.
-    """
+    """a_l ⟨φ'²⟩ over the signals of single inputs of layer l − 1, shape (L + 2, ...)."""
     batch = K.ndim - 1 - trailing
     weights = layer_coefficients(network, trailing, batch).weights
     averages = network_functions(network, trailing, batch).every("slope_square", K[:-1])
@@ -150,24 +128,7 @@ def output_tangents(
     K0: np.ndarray,
     pairs: Pairs,
 ) -> np.ndarray:
-    """K^(L+1) and Θ^(L+1) of pairs of inputs, shape (2, ..., number of pairs).
-
-    In blocks of pairs that stay in the cache, as `output_covariances`; no layer is kept. What
-    exceeds float64 is left as it is.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    trained : Trained
-    K : ndarray, shape (L + 2, ..., P)
-        Variances of the inputs in all layers.
-    theta : ndarray, shape (..., P)
-        Θ^(L+1) of the single inputs, which pairs of identical inputs have.
-    K0 : ndarray, shape (..., number of pairs)
-        Covariances of the input.
-    pairs : pair of ndarray
-        Indices α and β of the pairs.
-    """
+    """K^(L+1) and Θ^(L+1) of pairs of inputs, shape (2, ..., number of pairs)."""
     shaped = trained.shaped(1, K.ndim - 2)
     weights = layer_coefficients(network, 1, K.ndim - 2).weights
     functions = network_functions(network, 1, K.ndim - 2)

@@ -271,10 +271,7 @@ class BlockChain:
 
     @cached_property
     def unit_covariances(self) -> np.ndarray:
-        """N/M times the covariances of what hidden units add to C^(l), (2, L + 2, p, p).
-
-        Behind the values what is left out of them.
-        """
+        """N/M times the covariances of what hidden units add to C^(l), (2, L + 2, p, p)."""
         connected, scale = self._hidden_units, self.unit_scales[..., None]
         B = np.zeros((2, self.field.network.depth + 2, *connected.values.shape[1:]))
         B[:, 1:-1] = scale * connected.values, scale * np.abs(connected.left_out)

@@ -105,11 +105,7 @@ class SecondOrder:
 
     @property
     def four_point_2(self) -> np.ndarray:
-        """The term of V^(l) of order 1/N.
-
-        The law of the stream is that of units rotated at random: N ⟨h_i² ; h_j²⟩ is
-        N [(1 − 2/N + 4/N²) ⟨R²⟩ − ⟨R⟩²], with and without their mean.
-        """
+        """The term of V^(l) of order 1/N."""
         K, R = self.chain.stream[:, 0], self.cumulants[1]
         return (4 * K**2 - 2 * (2 * K * R.m1 + R.V1) + R.V2) / self._width
 

@@ -125,10 +125,7 @@ class Neurons(NamedTuple):
     def compared(
         self, compute: Callable[[Layers], Any], scales: Callable[[Any], np.ndarray], highest: int
     ) -> tuple[Any, np.ndarray, str]:
-        """A result, the errors of its arrays relative to scales, and how it is represented.
-
-        ``highest`` is the largest j of the operators P_j that it takes.
-        """
+        """A result, the errors of its arrays relative to scales, and how it is represented."""
         with np.errstate(all="ignore"):
             spectrum = self.spectrum(highest)
             rough = compute(self.resolved(spectrum, True, highest))
@@ -142,10 +139,7 @@ class Neurons(NamedTuple):
         return result, np.maximum(errors, self.missed(layers)), what
 
     def missed(self, layers: Layers) -> np.ndarray:
-        """Errors of ⟨φ²⟩ of the layers relative to the largest.
-
-        Those of signals that hardly reach φ² are negligible.
-        """
+        """Errors of ⟨φ²⟩ of the layers relative to the largest."""
         means = np.array([D.mean for D, _ in layers])
         missed = np.abs(means - self.moments) * (self.weights > 0)
         return missed / (self.moments.max() or 1.0)
@@ -154,11 +148,7 @@ class Neurons(NamedTuple):
 def at_first_order(
     network: LayeredNetwork, layers: LayerCoefficients, kernels: tuple[np.ndarray, np.ndarray]
 ) -> FirstOrder:
-    """The coefficients of 1/N.
-
-    ``kernels`` are C*^(l) and K*^(l); QuadratureError if the result is not found to 1e-9, or
-    ``rtol``.
-    """
+    """The coefficients of 1/N."""
     C, K = kernels
     # Signals of small branches hardly fluctuate, and means are shifted by no more than they do.
     share = ratio(accumulate(layers.skips[:-1], np.append(0.0, C[1:-1])), K[:-1])
@@ -199,11 +189,7 @@ def squares_of_layers(neurons: Neurons) -> np.ndarray:
 
 
 def connected_squares(layers: Layers) -> np.ndarray:
-    """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0.
-
-    D_k is moved on from layer to layer, ⟨D_k ; D_l⟩ = D_l · P_0ᵀ ... P_0ᵀ D_k. Where P_0ᵀ is a
-    product with factors, those of a few layers are multiplied first.
-    """
+    """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0."""
     layers = list(layers)
     squares, earlier, start = np.zeros((len(layers), len(layers))), np.zeros((0, 0)), 0
     for l, (D, step) in enumerate(layers):
@@ -249,11 +235,7 @@ def at_second_order(
     kernels: tuple[np.ndarray, np.ndarray],
     variance: np.ndarray,
 ) -> tuple[SecondOrder, tuple[str, ...]]:
-    """The coefficients of 1/N², and which of them are not resolved.
-
-    ``variance`` is N Var C^(l) to order 1/N. Why the shift, the variance or the third cumulant
-    misses 1e-8, or ``rtol``, is said in words, empty if it does not.
-    """
+    """The coefficients of 1/N², and which of them are not resolved."""
     C, K = kernels
     with np.errstate(over="ignore"):
         q2 = variance[1:] ** 2

@@ -71,11 +71,7 @@ class Spectrum(NamedTuple):
 def spectrum_of(
     square: Function, K: np.ndarray, skips: np.ndarray, added: np.ndarray, products: bool
 ) -> Spectrum | None:
-    """The wave numbers and points that the layers take, None if they are too many.
-
-    ``added`` is C of every layer but the first; ``products`` says whether densities are multiplied
-    by D.
-    """
+    """The wave numbers and points that the layers take, None if they are too many."""
     if len(square.kinks) or not K.min() > 0:
         return None
     deviation = np.sqrt(K)
@@ -285,10 +281,7 @@ def in_fourier_series(
     chain: tuple[np.ndarray, np.ndarray, np.ndarray],
     spectrum: Spectrum,
 ) -> Iterator[tuple[Observable, FourierStep | None]]:
-    """The observable of every layer l = 0, ..., L and the step to the next one.
-
-    ``chain`` has between h^(l) and h^(l+1) the correlations, γ, and the variance C that is added.
-    """
+    """The observable of every layer l = 0, ..., L and the step to the next one."""
     links = zip(*chain, strict=True)
     before = None
     resolutions = list(zip(*spectrum, strict=True))

@@ -125,10 +125,7 @@ def layer_nodes(
 
 
 def split_panels(edges: np.ndarray, features: np.ndarray, widest: float) -> np.ndarray:
-    """The edges with as many more that panels resolve features with centres and widths (2, m).
-
-    A panel is no wider than a feature inside it, or than the distance from one outside.
-    """
+    """The edges with as many more that panels resolve features with centres and widths (2, m)."""
     low, high, kept = edges[:-1], edges[1:], [edges]
     while len(low):
         places, widths = features[:, :, None]
@@ -143,10 +140,7 @@ def split_panels(edges: np.ndarray, features: np.ndarray, widest: float) -> np.n
 
 
 def smoothed_features(features: np.ndarray, c: float, s: float) -> np.ndarray:
-    """Places and widths (2, m) of what noise makes of features u(z) as functions of z'.
-
-    Features near others that are as narrow are left out.
-    """
+    """Places and widths (2, m) of what noise makes of features u(z) as functions of z'."""
     if c == 0:
         return np.zeros((2, 0))
     places, widths = (

@@ -74,11 +74,7 @@ def on_nodes(
     count: int,
     highest: int,
 ) -> Iterator[tuple[Observable, NodeStep | None]]:
-    """The observable of every layer l = 0, ..., L and the step to the next one.
-
-    ``noise`` are the deviations √(C/K) between layers, ``count`` the nodes of a panel, ``highest``
-    the largest j of P_j.
-    """
+    """The observable of every layer l = 0, ..., L and the step to the next one."""
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
     here, own = layer_nodes(square, float(K[0]), smoothed, count, stride)
     step, stays, previous = None, False, np.zeros(4)
@@ -196,10 +192,7 @@ class _Blocks(NamedTuple):
         return np.moveaxis(moments, -1, 0) @ _fit(self.size)
 
     def _of_derivatives(self) -> np.ndarray:
-        """Averages of derivatives where u is one polynomial, without powers of 1/s.
-
-        He_n(s z' − c w) = Σ_m binom(n, m) s^{n-m} (−c)^m He_{n-m}(z') He_m(w)
-        """
+        """Averages of derivatives where u is one polynomial, without powers of 1/s."""
         nodes, weights = hermite_e.hermegauss(self.size // 2 + 1)
         z = self.c * self.z[:, None] + self.s * nodes
         moments = self._legendre(z, np.arange(len(self.z))) @ (weights / weights.sum())

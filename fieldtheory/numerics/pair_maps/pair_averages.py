@@ -86,17 +86,7 @@ class PairFunctions:
         return M, slopes
 
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
-        """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩.
-
-        Parameters
-        ----------
-        own : ndarray, shape (..., P)
-            Variances of inputs.
-        pairs : pair of integer ndarrays, shape (n,)
-            The inputs of each pair.
-        r : ndarray, shape (..., n)
-            Their covariances.
-        """
+        """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩."""
         K = np.broadcast_arrays(*(own.take(one, axis=-1) for one in pairs), r)
         flow = self.entries.covariance_flow
         return list(flow(*K)) if self.closed else self._near(flow, 7, K)
@@ -136,21 +126,6 @@ def as_far_as_known(
     function: Callable[..., Sequence[np.ndarray]], count: int, *covariances: np.ndarray
 ) -> np.ndarray:
     """Averages as functions of variances, or of covariances of pairs, NaN from where one is lost.
-
-    Those of functions that oscillate are lost at large variances, where a search needs none.
-
-    Parameters
-    ----------
-    function : callable
-        Vectorised, of all covariances; raises QuadratureError where an integral does not converge.
-    count : int
-        How many averages it returns.
-    covariances : ndarray, shape (n,)
-        Its arguments.
-
-    Returns
-    -------
-    ndarray, shape (count, n)
 
     Examples
     --------

@@ -39,21 +39,7 @@ def output_matrices(
     own: np.ndarray,
     K0: np.ndarray,
 ) -> np.ndarray:
-    """The quantities of all pairs of inputs, (quantities, ..., P, P), but for the diagonals.
-
-    They agree with the recursion over the layers to 1e-12 of the largest value at similar angles,
-    where that has as many digits itself.
-
-    Parameters
-    ----------
-    recursion : callable
-        Of a network without batch axes.
-    network : DeepNetwork
-    own : ndarray, shape (n, ..., P)
-        What single inputs bring along, batch axes in the middle.
-    K0 : ndarray, shape (..., P, P)
-        Kernel of the inputs.
-    """
+    """The quantities of all pairs of inputs, (quantities, ..., P, P), but for the diagonals."""
     batch, size = own.shape[1:-1], own.shape[-1]
     whole = recursion(network)
     values = np.empty((len(whole.odd), *batch, size, size))
@@ -89,18 +75,7 @@ class PairMaps:
         rows: np.ndarray,
         columns: np.ndarray | None = None,
     ) -> None:
-        """Write the quantities of pairs of inputs into ``values``.
-
-        Parameters
-        ----------
-        values : ndarray, shape (number of quantities, P, Q)
-            Of one quantity it may share its memory with ``K0``.
-        K0 : ndarray, shape (P, Q)
-            Covariances of the inputs.
-        rows, columns : ndarray, shape (..., P) and (..., Q)
-            What single inputs bring along. Without ``columns`` they are the rows, the entries
-            α < β of ``K0`` are taken, and ``values`` are symmetric, but for the diagonal.
-        """
+        """Write the quantities of pairs of inputs into ``values``."""
         upper = columns is None
         columns = rows if columns is None else columns
         covering_map = self._covering(np.concatenate([variances_of(rows), variances_of(columns)]))

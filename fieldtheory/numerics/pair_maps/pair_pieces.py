@@ -105,10 +105,7 @@ class PairMap:
         return {number: piece for number, piece in self._pieces.items() if piece is not None}
 
     def along(self, v: np.ndarray) -> np.ndarray:
-        """f of pairs of inputs of one norm, shape (quantities, *v.shape); ``v`` is overwritten.
-
-        NaN where there is no piece.
-        """
+        """f of pairs of inputs of one norm, shape (quantities, *v.shape); ``v`` is overwritten."""
         tables = self._tables[-1]
         v *= MAPS.short
         v += 1 + (MAPS.farthest + 0.5) * MAPS.short
@@ -126,19 +123,7 @@ class PairMap:
         return values
 
     def across(self, v: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """f of all pairs of some inputs with others, with the polynomials in their norms.
-
-        Parameters
-        ----------
-        v : ndarray, shape (P, Q)
-        first, second : ndarray, shape (norms, P) and (norms, Q)
-            See `polynomials`.
-
-        Returns
-        -------
-        ndarray, shape (quantities, P, Q)
-            NaN where there is no piece.
-        """
+        """f of all pairs of some inputs with others, with the polynomials in their norms."""
         number = _numbers(v)
         values = np.full((len(self.recursion.odd), *v.shape), np.nan)
         for p, piece in self.pieces.items():
@@ -159,16 +144,7 @@ class PairMap:
         return np.ascontiguousarray(chebyshev.chebvander(self.places(K), size - 1).T)
 
     def prepare(self, v: np.ndarray, pairs: tuple, own: np.ndarray, of: float) -> None:
-        """Make the pieces in which many pairs lie, judging by a part of them.
-
-        Parameters
-        ----------
-        v : ndarray, shape (n,)
-        pairs : pair of ndarray
-        own : ndarray, shape (..., P)
-        of : float
-            The number of pairs relative to those given.
-        """
+        """Make the pieces in which many pairs lie, judging by a part of them."""
         number = np.append(_numbers(v), np.nan)
         counts = {int(p): of * int((number == p).sum()) for p in np.unique(number)[:-1]}
         if not self.half:
@@ -229,11 +205,7 @@ class PairMap:
         own: np.ndarray,
         samples: list[np.ndarray],
     ) -> list[int]:
-        """Fit the pieces, and compare them with the recursion at samples of pairs.
-
-        None are pieces whose coefficients in v do not decay, or that differ. Pieces with too few
-        nodes in the norms are left out, and returned; the first with far too many is left out too.
-        """
+        """Fit the pieces, and compare them with the recursion at samples of pairs."""
         lower, upper = np.triu_indices(size)
         inside = np.array(numbers)[:, None, None] + nodes(MAPS.angles) / 2
         grid = np.broadcast_arrays(lower[:, None], upper[:, None], inside)
@@ -278,10 +250,7 @@ class PairMap:
         return unresolved
 
     def _tabulated(self) -> np.ndarray:
-        """For one norm, powers in the short pieces, shape (quantities, powers, pieces).
-
-        NaN where there is no piece.
-        """
+        """For one norm, powers in the short pieces, shape (quantities, powers, pieces)."""
         quantities = len(self.recursion.odd)
         # What lies beyond all pieces is clipped to the first or the last, which stay NaN.
         tables = np.full(

@@ -44,11 +44,7 @@ class PairRecursion(Protocol):
         """The quantities of single inputs, shape (number of quantities, P)."""
 
     def factors(self, own: np.ndarray) -> np.ndarray:
-        """s of single inputs, shape (number of quantities, P).
-
-        What s_α s_β, for odd quantities times the covariance of the inputs, is taken out of, is
-        of order one and changes little with the variances.
-        """
+        """s of single inputs, shape (number of quantities, P)."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +95,7 @@ class OutputRecursion:
         return network_functions(self.network, 1).stream if hidden else None
 
     def diagonal(self, own: np.ndarray) -> np.ndarray:
-        """K^(layer), and the response of variances, which is not that of covariances.
-
-        Raises OverflowError if that exceeds float64.
-        """
+        """K^(layer), and the response of variances, which is not that of covariances."""
         diagonals, stream = [own[self.layer]] * 2, self._stream
         if 1 in self.rows:
             gains = variance_gains(self.network, own, 1)

@@ -100,10 +100,7 @@ def _own_correlations(signals: Signals) -> np.ndarray:
 
 
 def correlators(signals: Signals) -> Truncated | None:
-    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p).
-
-    None where φ has kinks and its orders take more than `Settings.pair_operations`.
-    """
+    """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
     if signals.lines:
         return _exact(piecewise_linear.correlators(signals))
     functions = len(signals.K) * len(signals.pairs[0]) ** 2
@@ -177,10 +174,7 @@ def from_layer_on(
     columns: np.ndarray,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c).
-
-    f (L + 1, r, orders) are functions of the pairs ``rows``, g (L + 1, c, orders) of ``columns``.
-    """
+    """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c)."""
     size, r, orders = f.shape
     values, left = np.zeros((2, size, r, size, len(columns)))
     parts, few = _quarters(count), max(1, _TOGETHER // (r * orders))
@@ -208,11 +202,7 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
 
 
 def within_layers(signals: Signals) -> Truncated:
-    """⟨g ; g⟩ of every layer with itself, shape (L + 1, p, p).
-
-    Where series of φ with kinks leave more than `Settings.sampled`, signals are sampled, and what
-    is left out is a standard error.
-    """
+    """⟨g ; g⟩ of every layer with itself, shape (L + 1, p, p)."""
     if signals.lines:
         layers = [replace(signals, K=K[None], C=K[None], skips=np.zeros(0)) for K in signals.K]
         return _exact(np.array([piecewise_linear.correlators(each)[0, :, 0] for each in layers]))
@@ -240,11 +230,7 @@ def within_layers(signals: Signals) -> Truncated:
 def given_layer(
     signals: Signals, f: np.ndarray, k: int, pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Functions f of pairs in the last layers, from k on or later, given the signals of layer k.
-
-    Their conditional averages, and about what a sum over all orders has beyond the last quarter of
-    them, relative to that.
-    """
+    """Functions f of pairs in the last layers, from k on or later, given the signals of layer k."""
     layers = np.arange(len(signals.K) - len(f), len(signals.K))
     l, columns = np.repeat(layers, len(pairs)), np.tile(pairs, len(layers))
     X = np.swapaxes(signals.between(k, columns, l, columns), 0, 1)
@@ -270,11 +256,7 @@ def _quarters(count: int) -> tuple[slice, slice, slice]:
 
 
 def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
-    """Estimate of the orders beyond the last quarter, from this one and the one before.
-
-    Coefficients of analytic φ fall off ever faster, those at kinks as powers of the order, so that
-    correlations alone make them small.
-    """
+    """Estimate of the orders beyond the last quarter, from this one and the one before."""
     if smooth:
         ratio = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
         tail = np.minimum(tail, np.abs(ratio))
@@ -298,10 +280,7 @@ def _within_layers(signals: Signals, f: np.ndarray, count: int) -> tuple[np.ndar
 def _split(
     signals: Signals, f: np.ndarray, mean: np.ndarray, k: np.ndarray, four: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """⟨φφφφ⟩ of inputs (4, m) of layers k (m,), by the two pairs that correlate least.
-
-    And what is left out.
-    """
+    """⟨φφφφ⟩ of inputs (4, m) of layers k (m,), by the two pairs that correlate least."""
     place = positions(len(signals.pairs[0]))
     splits = np.array(
         [[place[four[a], four[b]], place[four[c], four[d]]] for a, b, c, d in _SPLITS]
@@ -320,11 +299,7 @@ def _split(
 
 
 def correlators_by_kernels(signals: Signals, pairs: np.ndarray, least: int = 0) -> Truncated:
-    """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ.
-
-    Of pairs of different inputs, at least ``least`` orders; (L + 1, L + 1, 3, 3, pairs), by k, l,
-    e, e', zero for k >= l.
-    """
+    """⟨∂_e g^(l) ; g_e'^(k)⟩, k < l, with the derivatives of g_αβ by K_e, e = αα, ββ, αβ."""
     if signals.lines:
         return _exact(piecewise_linear.correlators_by_kernels(signals, pairs))
     allowed = allowed_error(signals, SETTINGS.pair_derivatives_with_kinks)

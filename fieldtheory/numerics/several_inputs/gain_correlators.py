@@ -22,15 +22,7 @@ _ASKED, _ALLOWED = 1e-7, 1e-4
 def gain_correlators(
     signals: Signals, weights: np.ndarray, chi: np.ndarray, covariance_response: np.ndarray
 ) -> np.ndarray | None:
-    """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k).
-
-    They are χ_αβ^(l) ⟨D_αβ^(l) ; Ψ⟩ for two inputs. A variance moves the covariances of its input
-    as well, which adds Σ_kγ ∂Cov(h_α^(l), h_γ^(k)) ⟨(φ²)'(h_α^(l)) ∂Ψ/∂h_γ^(k)⟩.
-    ``weights`` and ``chi`` are (L + 1, p), of pairs γ <= δ, or weights (p, L + 1, p) of one Ψ for
-    every αβ; ``covariance_response``, (L + 1, P, P), is ∂K_αγ^(l)/∂K_αα^(0), for γ = α that of a
-    second input at the same place. Shape (1, L + 1, p); None of φ with kinks, or if the series
-    leave too much out.
-    """
+    """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k)."""
     if not signals.smooth:
         return None
     if not weights.any():

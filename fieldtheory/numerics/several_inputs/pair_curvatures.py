@@ -42,10 +42,7 @@ _SETTINGS = _Settings()
 
 
 def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """∂²⟨g⟩/∂K_e ∂K_e' with e = αα, ββ, αβ, shape (3, 3, L + 1, pairs).
-
-    Of pairs of different inputs where they are ``used``, (L + 1, pairs); zero elsewhere.
-    """
+    """∂²⟨g⟩/∂K_e ∂K_e' with e = αα, ββ, αβ, shape (3, 3, L + 1, pairs)."""
     alpha, beta = (members[pairs] for members in signals.pairs)
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     if not signals.smooth:
@@ -66,10 +63,7 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
 
 
 def mean_slopes(signals: Signals) -> np.ndarray:
-    """⟨φ'(h_α) φ(h_β)⟩ of all layers and inputs, summed over the features, (L + 1, P, P).
-
-    From Mehler's series, to 1e-3 of the largest for nearly parallel inputs of φ with kinks.
-    """
+    """⟨φ'(h_α) φ(h_β)⟩ of all layers and inputs, summed over the features, (L + 1, P, P)."""
     alpha, beta = signals.pairs
     own = np.diagonal(signals.K, axis1=1, axis2=2)
     a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
@@ -116,11 +110,7 @@ def _by_series(
 
 
 def _of_lines(psi: Function, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The same of φ that is a line on either side of zero, which is of degree 1/2 in a and in b.
-
-    ∂²⟨ψψ⟩/∂t² = ⟨ψ''ψ''⟩ = (B_ψ)²/(2π √(ab − t²)) with the jump B_ψ of ψ'; Euler's theorem gives
-    the other derivatives: a ∂_a F + (t/2) ∂_t F = F/2.
-    """
+    """The same of φ that is a line on either side of zero, which is of degree 1/2 in a and in b."""
     averages = PairAverages(psi)(a, b, t)[0]
     jump = np.diff(psi.slope(np.array([-1.0, 1.0])))[0]
     tt = jump**2 / (2 * np.pi * np.sqrt(determinant(a, b, t)))

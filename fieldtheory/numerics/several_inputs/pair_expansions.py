@@ -375,9 +375,6 @@ def singular_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 def applied(X: np.ndarray, f: np.ndarray, count: int, negligible: float) -> np.ndarray:
     """Sⁿ(X)ᵀ f_n of all orders n > 0; zero for n = 0.
 
-    f and the result have the shape (packed_size(count), m); terms |s|ⁿ that are ``negligible`` are
-    left out.
-
     Examples
     --------
     >>> X = np.array([[0.3, 0.1], [0.0, 0.5]])[:, :, None]

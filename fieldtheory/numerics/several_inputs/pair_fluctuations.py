@@ -117,10 +117,7 @@ def accumulated_covariance(layers: LayerCoefficients, G11: np.ndarray) -> np.nda
 def covariance_with_neurons(
     layers: LayerCoefficients, gains: PairGains, signals: Signals
 ) -> np.ndarray:
-    """N Cov(K_αβ^(l), h_iγ h_iδ) beyond Cov(K_αβ, K_γδ), for one neuron i, shape (L + 1, p, p).
-
-    Σ_{k<=l} A²_lk Σ_m N G12^km β_m,   β_m = a_m ⟨g(h_α, h_β)^(m-1) ; h_γ^(l) h_δ^(l)⟩
-    """
+    """N Cov(K_αβ^(l), h_iγ h_iδ) beyond Cov(K_αβ, K_γδ), for one neuron i, shape (L + 1, p, p)."""
     size = len(signals.K)
     first, second = signals.pairs
     p = len(first)

@@ -277,19 +277,7 @@ def shift_of_covariances(
     slopes: Truncated,
     own_shift: np.ndarray,
 ) -> np.ndarray:
-    """The estimate of N (⟨C⟩ − C*) of the covariances α < β: one loop.
-
-    N (⟨C⟩ − C*)^(m) = a_m Σ_e ⟨∂_e g⟩ N (⟨K_e⟩ − K_e*)^(m-1)
-                       + (a_m/2) Σ_ee' ⟨∂_e ∂_e' g⟩ N Cov(K_e, K_e')^(m-1)
-                       + a_m Σ_{k<m} a_k Σ_ee' ⟨∂_e g^(m-1) ; g_e'^(k-1)⟩ ∂K_e^(m-1)/∂C_e'^(k)
-
-    with the entries e, e' = (αα), (ββ), (αβ) on which ⟨g(h_α, h_β)⟩ depends, ∂_αα = ∂_x²/2 and
-    ∂_αβ = ∂_x ∂_y by Price's theorem. The last term is a neuron that moves the kernels of later
-    layers and responds to them. A covariance is shifted as if its two inputs were alone.
-
-    ``variances`` are N Cov(K_e, K_e') of the hidden layers, (n, L + 1, 3, 3, P(P−1)/2), ``slopes``
-    those of `correlators_by_kernels`, and ``own_shift`` N (⟨C⟩ − C*) of the variances, (L + 2, P).
-    """
+    """The estimate of N (⟨C⟩ − C*) of the covariances α < β: one loop."""
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
     sources = np.zeros((len(variances) + 1, len(a), len(others)))

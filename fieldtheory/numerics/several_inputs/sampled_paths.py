@@ -78,10 +78,7 @@ def paths(
 def sampled_sources(
     layers: LayerCoefficients, gains: PairGains, signals: Signals, seed: int = 0
 ) -> np.ndarray:
-    """S22/N of all layers and pairs, and deviations whose squares add up to that of its error.
-
-    The shape is (1 + replicates, L + 2, p, L + 2, p).
-    """
+    """S22/N of all layers and pairs, and deviations whose squares add up to that of its error."""
     size, p = len(signals.K), len(signals.pairs[0])
     sizes = size * signals.K.shape[-1], size * p, (size * p) ** 2
     points = SETTINGS.path_operations / REPLICATES / np.dot(_COSTS, sizes)

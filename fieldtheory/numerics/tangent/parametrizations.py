@@ -20,8 +20,6 @@ from fieldtheory.theory.tangent_kernel import family_tangent, readin_tangent
 def checked_rates(network: DeepNetwork, rates: Any) -> np.ndarray:
     """Learning rates >= 0 of the kinds ``network.trained`` in every layer, (kinds, L + 2).
 
-    Zero in layers that have no such parameters, one where nothing is said.
-
     Examples
     --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
@@ -103,10 +101,7 @@ def trained(network: DeepNetwork, parametrization: str, rates: np.ndarray) -> Tr
 
 
 def require_split(network: DeepNetwork, coefficients: Trained, K0: np.ndarray) -> None:
-    """Refuse variances of the input too small for the biases that they are said to hold.
-
-    Where weights and biases of the read-in count differently, K^(0) − σ²_b,in is needed.
-    """
+    """Refuse variances of the input too small for the biases that they are said to hold."""
     bias = network.parameters["readin_bias_variance"]
     if (coefficients.biases[0] != 0).any() and (K0 < bias * (1 - 1e-12)).any():
         raise ValueError(

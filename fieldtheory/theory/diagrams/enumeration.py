@@ -43,9 +43,6 @@ class Graph(NamedTuple):
 def graphs(legs: int, loops: int) -> Iterator[Graph]:
     """The connected graphs, one of each class under permutations of vertices and of legs.
 
-    With I lines, V vertices and E legs a connected graph has I − V − E + 1 loops. Every line brings
-    1/N and every vertex N, so that all of a number of loops are of order (1/N)^(loops + E − 1).
-
     Examples
     --------
     >>> [graph.vertices for graph in graphs(legs=1, loops=1)]
@@ -189,11 +186,6 @@ def fields_of(graph: Graph, point: int) -> tuple[list[Field], list[Field]]:
 
 def vanishing(graph: Graph) -> str:
     """Why a diagram is zero, an empty text if it is not.
-
-    The response G12 of a layer to a source in another one vanishes unless the source is the same
-    layer or an earlier one. The signals that feed layer k hold residuals of layers before k only,
-    so that a derivative of ⟨g_k1; ...; g_kn⟩ by C^(j) vanishes unless j < max k. A loop of
-    responses through vertices of one conjugate each would have to go forward all the way round.
 
     Examples
     --------

@@ -112,12 +112,6 @@ class Diagram:
 def diagrams(legs: int = 1, loops: int = 1) -> tuple[Diagram, ...]:
     """All connected diagrams of ⟨C⟩, ⟨C;C⟩, ⟨C;C;C⟩, ... with a number of loops.
 
-    They are of order (1/N)^(loops + legs − 1). Tadpoles count: the expansion is about the saddle
-    point and not about the mean. Those that vanish by causality are among them and say so. What is
-    not listed: vertices without a conjugate, which vanish since averages are normalised, and
-    lines between two conjugates, since G22 = 0. One more loop takes some fifty times as many: 5252
-    of ⟨C⟩ with three loops, in more than a minute.
-
     Examples
     --------
     >>> [len(diagrams(legs, loops)) for legs, loops in ((1, 1), (2, 1), (3, 0), (1, 2))]
@@ -255,10 +249,7 @@ def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
 
 
 def contracted(graph: Graph, vertex: Vertex, lines: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The value (F, ..., F) of a diagram and of those with its E legs in other orders.
-
-    ``vertex`` maps (n, m) to the `vertex_tensor`, ``lines`` "G12" and "G11" to (F, F) arrays.
-    """
+    """The value (F, ..., F) of a diagram and of those with its E legs in other orders."""
     number: dict[tuple[int, int], int] = {}
     for place, _ in enumerate(graph.lines):
         number[place, 0], number[place, 1] = 2 * place, 2 * place + 1

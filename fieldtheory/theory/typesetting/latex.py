@@ -303,8 +303,6 @@ _BLOCKS = re.compile(r"(?<!\\mathcal\{)(?<![A-Za-z\\])([SG])(?![A-Za-z0-9-])")
 def in_letters(text: str, notation: str | None = "F25") -> str:
     r"""LaTeX of derived formulas with the letters of F25, symbol by symbol.
 
-    𝒮 and 𝒢 for S and G, φ^(l) for φ(h^(l)), ⟨A, B⟩^c for ⟨A ; B⟩.
-
     Examples
     --------
     >>> shown = r"S_{22} = \langle \phi'(h^{(k)})^{2} \,;\, \phi(h^{(l)}) \rangle"

@@ -196,9 +196,6 @@ def _text_pieces(text: str) -> Iterator[_Piece]:
 def page(blocks: Sequence[Any], column: float = TEXT_WIDTH, labels: str = "") -> str:
     """Blocks of equations one below the other: lists of `Equation`, or an `Array`.
 
-    With ``labels`` every block is an ``align`` that may break across pages, and every equation has
-    a number and a ``\\label`` that begins with it.
-
     Examples
     --------
     >>> x, y = sp.symbols("x y")
