@@ -20,8 +20,9 @@ class Family:
     """What a family adds to the package, by names, so that nothing loads before it is used.
 
     network : "module:class" of its networks
-    room    : module that registers what `derive`, `solve`, `simulate` and `compare` do with them,
-              and has the classes of their results
+    functions: by name `derive`, `solve`, `simulate` and `compare`, each the "module:function" that
+              takes such networks, or results of them, in place of those of layered networks
+    room    : module that has the classes of their results and the public names
     names   : what the room adds to the public names of the package
     fields  : "module:table" of the fields in which theory and simulation are compared
     torch   : "module:class" of its torch modules, a `fieldtheory.training.modules.TorchNetwork`
@@ -35,6 +36,7 @@ class Family:
 
     network: str
     room: str
+    functions: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     fields: str = ""
     torch: str = ""

@@ -14,7 +14,6 @@ from fieldtheory.diffusions.diffusion_solution import DiffusionSolution
 from fieldtheory.montecarlo.comparison.comparison_result import Comparison
 from fieldtheory.montecarlo.comparison.extrapolation import (
     checked_simulations,
-    compare,
     comparison_of,
 )
 from fieldtheory.montecarlo.comparison.measured import Measured, kernel_sizes
@@ -24,7 +23,6 @@ from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.recursion import ratio
 
 
-@compare.register(DiffusionSolution)
 @named_arguments
 def compare_diffusion(
     solution: DiffusionSolution,

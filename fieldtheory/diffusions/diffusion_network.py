@@ -14,7 +14,7 @@ import sympy as sp
 from fieldtheory import validation
 from fieldtheory.diffusions.registration import FAMILY
 from fieldtheory.networks.activations import Activation, as_activation, h, named_activation
-from fieldtheory.networks.dispatch import SeparateTheory, reasons
+from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.residual import ResidualNetwork
@@ -172,7 +172,7 @@ _WITHOUT = reasons(
 
 @named_parameters
 @dataclass(frozen=True, kw_only=True)
-class DiffusionNetwork(SeparateTheory, NetworkFamily):
+class DiffusionNetwork(NetworkFamily):
     """An identity residual network whose parameters shrink as its depth grows.
 
         x_{l+1} = x_l + φ(W_l ψ(x_l) + b_l),   l = 0, ..., L − 1,   Δt = T/L,
@@ -223,7 +223,7 @@ class DiffusionNetwork(SeparateTheory, NetworkFamily):
     ValueError: activation must be 0 at 0, so that increments shrink with Δt, got cos: φ(0) = 1
     """
 
-    room: ClassVar[str] = FAMILY.room
+    functions: ClassVar[Mapping[str, str]] = FAMILY.functions
     without: ClassVar[Mapping[str, str]] = _WITHOUT
 
     depth: int | None = 500

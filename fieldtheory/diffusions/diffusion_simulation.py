@@ -31,7 +31,6 @@ from fieldtheory.montecarlo.sampling.block_moments import (
 )
 from fieldtheory.montecarlo.sampling.forward import in_tiles, tile_size
 from fieldtheory.montecarlo.sampling.plan import Block
-from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
@@ -88,7 +87,6 @@ class DiffusionRun:
         return (self.depth + 1) * (self.neurons * (3 * inputs + inputs**2) + inputs**2)
 
 
-@simulate.register(DiffusionNetwork)
 @named_arguments
 def simulate_diffusion(
     network: DiffusionNetwork,

@@ -31,9 +31,7 @@ from fieldtheory.diffusions.wide_limit import (
     warn_if_close,
 )
 from fieldtheory.networks.activations import h
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.validity import ValidityWarning
 
 
@@ -46,7 +44,7 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionSolution(DiffusionResult, SeparateTheory):
+class DiffusionSolution(DiffusionResult):
     """Signals of an infinitely wide `DiffusionNetwork`, layer by layer or for infinite depth.
 
     For P inputs, at n = L + 1 times l Δt, or for infinite depth at 21 times from 0 to T:
@@ -187,7 +185,6 @@ class DiffusionSolution(DiffusionResult, SeparateTheory):
         )
 
 
-@solve.register(DiffusionNetwork)  # type: ignore[attr-defined,untyped-decorator]
 @named_arguments
 def solve_diffusion(
     network: DiffusionNetwork, Z: Any, *, progress: bool = False

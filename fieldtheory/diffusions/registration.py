@@ -7,6 +7,12 @@ _NETWORKS = "samples*10 seed jobs directory"
 FAMILY = Family(
     network="fieldtheory.diffusions.diffusion_network:DiffusionNetwork",
     room="fieldtheory.diffusions.diffusion_names",
+    functions={
+        "derive": "fieldtheory.diffusions.diffusion_limit.diffusion_derivation:derive_diffusion",
+        "solve": "fieldtheory.diffusions.diffusion_solution:solve_diffusion",
+        "simulate": "fieldtheory.diffusions.diffusion_simulation:simulate_diffusion",
+        "compare": "fieldtheory.diffusions.diffusion_comparison:compare_diffusion",
+    },
     names=(
         "DiffusionDerivation",
         "DiffusionEnsemble",

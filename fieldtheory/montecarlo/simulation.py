@@ -22,7 +22,7 @@ from fieldtheory.montecarlo.sampling.block_moments import (
 )
 from fieldtheory.montecarlo.sampling.plan import Block, Run, Samples
 from fieldtheory.montecarlo.sampling.samplers import draw
-from fieldtheory.networks.dispatch import by_network_type
+from fieldtheory.networks.dispatch import of_families
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.memory import require_memory
@@ -30,7 +30,7 @@ from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
 
-@by_network_type
+@of_families
 @named_arguments
 def simulate(
     network: DeepNetwork,

@@ -13,7 +13,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.dispatch import SeparateTheory, not_there
+from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family_checks import check_family, check_fields
 from fieldtheory.networks.parameters import unknown_argument
 from fieldtheory.networks.schedules import (
@@ -44,6 +44,8 @@ class NetworkFamily(ABC):
     """Frozen dataclasses of the parameters of networks, which files know by their names."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    # Why it does not have a function, an argument or a field of a name.
+    without: ClassVar[Mapping[str, str]] = {}
     # Whether the family is part of the package, whose tests check that it is complete.
     of_package: ClassVar[bool] = True
 
@@ -80,8 +82,6 @@ class DeepNetwork(NetworkFamily, abstract=True):
     signal_names: ClassVar[tuple[str, ...]] = ()
     # Whether the Gram matrices of the stream are a Markov chain, at every width.
     markov: ClassVar[bool] = False
-    # Why it does not have a function, an argument or a field of a name.
-    without: ClassVar[Mapping[str, str]] = {}
 
     depth: int
     activation: Activation
@@ -267,7 +267,7 @@ class LayeredNetwork(DeepNetwork, abstract=True):
 
 def checked_network(network: Any, function: str = "") -> LayeredNetwork:
     """The argument ``network`` if it is of a family that is complete, or raise TypeError."""
-    other = isinstance(network, SeparateTheory | DeepNetwork)
+    other = isinstance(network, NetworkFamily)
     if function and other and not isinstance(network, LayeredNetwork):
         raise not_there(function, network)
     if not isinstance(network, LayeredNetwork):

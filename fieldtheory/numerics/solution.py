@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fieldtheory import validation
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import SeparateTheory, by_network_type
+from fieldtheory.networks.dispatch import OwnTheory, of_families
 from fieldtheory.networks.family import (
     CONVENTIONS,
     DeepNetwork,
@@ -50,10 +50,10 @@ def solve(
     network: DeepNetwork, K0: Any, *, digits: int, proven: Literal[True]
 ) -> EnclosedSolution: ...
 @overload
-def solve(network: SeparateTheory, *args: Any, **options: Any) -> Any: ...
+def solve(network: OwnTheory, /, *args: Any, **options: Any) -> Any: ...
 
 
-@by_network_type
+@of_families
 @named_arguments
 def solve(
     network: DeepNetwork,

@@ -11,7 +11,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
-from fieldtheory.networks.dispatch import by_network_type, not_there
+from fieldtheory.networks.dispatch import not_there, of_families
 from fieldtheory.networks.family import CONVENTIONS, DeepNetwork, checked_network, single_network
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -387,7 +387,7 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
         return f"$${self.latex(['action', 'saddle_point', 'hessian', 'propagator'])}$$"
 
 
-@by_network_type
+@of_families
 @named_arguments
 def derive(
     network: DeepNetwork | int | None = None,

@@ -32,7 +32,6 @@ from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
 from fieldtheory.networks.activations import h
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.theory.derivation import derive
 
 _NUMBERS = ("instantaneous_mean", "quadratic_covariation", "next_mean", "next_covariance")
 
@@ -339,7 +338,6 @@ class DiffusionDerivation:
             raise ValueError(f"{what} needs the input_activation linear, got {psi.name}")
 
 
-@derive.register(DiffusionNetwork)
 @named_arguments
 def derive_diffusion(network: DiffusionNetwork) -> DiffusionDerivation:
     """Result of `derive` for a `DiffusionNetwork`.

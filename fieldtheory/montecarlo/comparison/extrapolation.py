@@ -16,7 +16,7 @@ from fieldtheory.montecarlo.comparison.layer_fields import measured_fields
 from fieldtheory.montecarlo.comparison.measured import Measured, at_width, coefficients
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.perturbation import SimulatedResponse
-from fieldtheory.networks.dispatch import by_network_type
+from fieldtheory.networks.dispatch import of_families
 from fieldtheory.networks.family import differences
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics.solution import Solution
@@ -25,7 +25,7 @@ from fieldtheory.numerics.solution import Solution
 _OF_INPUTS = "readin_weight_variance", "readin_bias_variance", "input_dim"
 
 
-@by_network_type
+@of_families
 @named_arguments
 def compare(
     solution: Solution,
