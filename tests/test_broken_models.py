@@ -70,7 +70,7 @@ CASES = {
         0.3,
     ),
     "spectra on spheres": lambda m: (3, 6),
-    "responses after labels": lambda m: ("erf", m.Y[:2, 0], (2, 2)),
+    "responses after labels": lambda m: ("residual", "erf", m.Y[:2, :1], (2, 3)),
     "tilted posterior": lambda m: [1],
     "tilted posterior: responses": lambda m: [{}],
     "tilted posterior, readout of mean-field size": lambda m: (3, 1.0, 0.01),

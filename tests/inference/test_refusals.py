@@ -152,12 +152,6 @@ REFUSED = [
         (TypeError, ValueError),
         "need φ without jumps that vanishes at its kinks, got sign",
     ),
-    (
-        response_of_posterior,
-        {"network": BLOCK},
-        (TypeError, ValueError),
-        "a response after labels is of residual networks only",
-    ),
     (tilted, {"K0": [[1.0, 2.0], [2.0, 1.0]]}, ValueError, "positive semidefinite"),
     (tilted, {"Y": [1.0] * 4}, ValueError, r"Y must have shape .*got \(4,\)"),
     (tilted, {"noise_variance": 0.0}, ValueError, "noise_variance must be"),
