@@ -69,6 +69,8 @@ class Attention:
     draws : int
         Of one run, each of them used with both signs.
     seed : int
+    fixed : bool
+        Whether A is the same for all q and k, so that averages are exact.
     """
 
     mask: np.ndarray
@@ -78,6 +80,7 @@ class Attention:
     epsilon: float | None
     draws: int
     seed: int
+    fixed: bool = False
 
     def _normals(self, run: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """g of queries (n, g, P, d) and keys (n, 1, P, d), in chunks of arrays of ``size`` each."""
@@ -155,6 +158,7 @@ class Attention:
         pairs = np.triu_indices(P)
         mean, square = np.zeros(len(pairs[0])), np.zeros((len(pairs[0]),) * 2)
         wick, explicit = np.zeros((P * P, P * P)), np.zeros((P * P, P * P))
+        # Their axes are a, b, e and a, c, b, e.
         by_queries, by_keys = np.zeros((P, P, P)), np.zeros((P, P, P, P))
         for q, k in self._signals(R, head, run, P * P * max(P, self.head_width)):
             (z,) = self._logits(head, [q], [k])
@@ -174,6 +178,8 @@ class Attention:
                 A = A.reshape(n * g, P, P)
                 flat = A.reshape(n * g, -1)
                 explicit += flat.T @ flat
+                if self.fixed:
+                    continue
                 W = read.reshape(A.shape).swapaxes(1, 2)[:, None] - B.reshape(A.shape)[:, :, None]
                 W = sign * A[..., None] * W
                 by_queries += (W.swapaxes(2, 3) @ moves[0]).sum(0)
@@ -184,9 +190,9 @@ class Attention:
         wick = wick.reshape((P,) * 4) / (total * g**2)
         (a, b), (e, f) = ([x[:, None] for x in pairs], pairs)
         covariance += (wick[a, e, b, f] + wick[a, f, b, e]) / self.head_width
-        jacobian = self._derivatives(R, by_queries, by_keys)
+        jacobian = 0.0 if self.fixed else self._derivatives(R, by_queries, by_keys)
         explicit = explicit.reshape((P,) * 4)
-        jacobian += (explicit[a, e, b, f] + explicit[a, f, b, e]) / np.where(e == f, 2, 1)
+        jacobian = jacobian + (explicit[a, e, b, f] + explicit[a, f, b, e]) / np.where(e == f, 2, 1)
         jacobian *= head.weight / (total * g)
         return Moments(head.weight * mean, head.weight**2 * covariance, jacobian)
 
@@ -244,6 +250,8 @@ class Attention:
     def curvature(self, R: np.ndarray, head: Head, V: np.ndarray, run: int) -> np.ndarray:
         """C'':V/2, (p,): the term of t² along random δ with ⟨δ δ⟩ = V."""
         P = len(R)
+        if self.fixed:
+            return np.zeros(len(V))
         scale, axes = np.linalg.eigh(V)
         deviations = axes * np.sqrt(np.clip(scale, 0, None))
         signs = np.random.default_rng([self.seed, run, len(V)])
