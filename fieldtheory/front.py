@@ -30,6 +30,8 @@ from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
+from fieldtheory.networks.transformer import TransformerNetwork
+from fieldtheory.numerics.markov.transformer_solution import TransformerSolution
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
 from fieldtheory.numerics.validity import ValidityWarning
@@ -69,6 +71,8 @@ __all__ = [
     "TangentKernels",
     "TiltedPosterior",
     "TraceCovariance",
+    "TransformerNetwork",
+    "TransformerSolution",
     "ValidityWarning",
     "audit",
     "compare",

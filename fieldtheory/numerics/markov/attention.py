@@ -8,9 +8,9 @@ to the kernel, and Cov(c_ab, c_ef)/w² = Cov(B_ab, B_ef) + (1/d) ⟨B_ae B_bf + 
 are over q and k, Gaussians over the tokens with covariances σ_q² R̂ and σ_k² R̂: L g with R̂ = L Lᵀ
 and the same normal numbers g for every R̂, each with −g.
 
-Derivatives are those of such averages along flows of q and k that follow R̂ + t δ: with N(t) =
-1 + t N₁ + t² N₂, N R̂ Nᵀ = R̂ + t δ, they are N q and N k. By Price's theorem every flow gives the
-same; an entry of B feels of the q those of its two tokens alone, so that two are moved.
+Derivatives are those of such averages along the flow N q, N k of q and k that follows R̂ + t δ:
+N(t) = 1 + t N₁ + t² N₂ + ..., N R̂ Nᵀ = R̂ + t δ. An entry of B feels of the q those of its two
+tokens alone: in the Jacobian only these are moved, with the part of R̂ that is theirs.
 """
 
 from __future__ import annotations
@@ -289,24 +289,12 @@ def root(R: np.ndarray) -> np.ndarray:
 
 
 def flow(R: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """N₁ and N₂ of a flow whose triangular root of R + t δ is N L."""
+    """N₁ and N₂: N = 1 + t δ R⁻¹/2 − t² (δ R⁻¹)²/8."""
     sizes = np.linalg.eigvalsh(R)
     if sizes[0] <= _SINGULAR * sizes[-1]:
         raise ValueError(
             "K0 must have no tokens that depend linearly on others for terms of order 1/N, got "
             f"eigenvalues from {sizes[0]:.3g} to {sizes[-1]:.3g}; use fewer tokens or sequences"
         )
-    L = np.linalg.cholesky(R)
-    inverse = np.linalg.inv(L)
-    W = inverse @ delta @ inverse.T
-    first = _lower(W)
-    second = -_lower(first @ first.swapaxes(-1, -2))
-    return L @ first @ inverse, L @ second @ inverse
-
-
-def _lower(W: np.ndarray) -> np.ndarray:
-    """The triangular matrix that is W together with its transpose."""
-    lower = np.tril(W)
-    diagonal = np.arange(W.shape[-1])
-    lower[..., diagonal, diagonal] /= 2
-    return lower
+    half = delta @ (np.linalg.inv(R) / 2)
+    return half, half @ half / -2
