@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,9 @@ from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 RUNS = 8
 # Most numbers in one array of a chunk of draws.
 _CHUNK = 2**21
-# Sobol sequences have no more dimensions.
+# Most numbers of a run that are kept, and most dimensions of Sobol sequences; beyond these numbers
+# are plain random ones, drawn again in every step.
+_MOST_KEPT = 2**22
 _MOST_DIMENSIONS = qmc.Sobol.MAXDIM
 # Smallest eigenvalue of R̂, relative to the largest, whose inverse has digits left.
 _SINGULAR = 1e-10
@@ -82,20 +85,27 @@ class Attention:
     seed: int
     fixed: bool = False
 
+    @cached_property
+    def _kept(self) -> dict[int, np.ndarray]:
+        """Sobol sequences of the runs, drawn once."""
+        return {}
+
     def _normals(self, run: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """g of queries (n, g, P, d) and keys (n, 1, P, d), in chunks of arrays of ``size`` each."""
-        P, d, heads = len(self.mask), self.head_width, self.grouped + 1
-        dimensions, seed = heads * P * d, np.random.SeedSequence([self.seed, run])
-        generator, chunk = np.random.default_rng(seed), max(1, _CHUNK // (size * self.grouped))
-        sobol = qmc.Sobol(dimensions, rng=generator) if dimensions <= _MOST_DIMENSIONS else None
+        shape = self.grouped + 1, len(self.mask), self.head_width
+        generator = np.random.default_rng([self.seed, run])
+        numbers, chunk = int(np.prod(shape)), max(1, _CHUNK // (size * self.grouped))
+        sobol = numbers <= _MOST_DIMENSIONS and numbers * self.draws <= _MOST_KEPT
+        if sobol and run not in self._kept:
+            points = qmc.Sobol(numbers, rng=generator).random(self.draws)
+            # They are multiples of 2^-64 in [0, 1).
+            self._kept[run] = ndtri(np.clip(points, 2.0**-64, 1 - 2.0**-53)).reshape(-1, *shape)
         for start in range(0, self.draws, chunk):
-            n = min(chunk, self.draws - start)
             if sobol:
-                # The sequence has multiples of 2^-64 in [0, 1).
-                g = ndtri(np.clip(sobol.random(n), 2.0**-64, 1 - 2.0**-53))
+                g = self._kept[run][start : start + chunk]
             else:
-                g = generator.standard_normal((n, dimensions))
-            g = g.reshape(n, heads, P, d)
+                n = min(chunk, self.draws - start)
+                g = generator.standard_normal((n, *shape))
             yield g[:, :-1], g[:, -1:]
 
     def _normed(self, x: list[np.ndarray]) -> tuple[list[np.ndarray], Any]:

@@ -116,12 +116,19 @@ def correlation_deviation(run: Fluctuations) -> np.ndarray:
 
 def G11(run: Fluctuations) -> np.ndarray:
     """Cov(C^(l), C^(m)) of all pairs of tokens."""
-    return run.covariances.residual
+    return _let_go(run, run.covariances.residual)
 
 
 def stream_covariance(run: Fluctuations) -> np.ndarray:
     """Cov(R^(l), R^(m)) of the Gram matrices of the stream."""
-    return run.stream_covariances
+    return _let_go(run, run.stream_covariances)
+
+
+def _let_go(run: Fluctuations, values: np.ndarray) -> np.ndarray:
+    """Values of a run that are not to be kept, for all pairs of layers."""
+    for name in ("covariances", "stream_covariances"):
+        vars(run).pop(name, None)
+    return values
 
 
 def kernel_variance(run: Fluctuations) -> np.ndarray:
