@@ -131,7 +131,8 @@ class Attention:
         half = self.head_width // 2
         return np.asarray(x[..., :half] + 1j * x[..., half:])
 
-    def _softmax(self, z: np.ndarray) -> np.ndarray:
+    def softmax(self, z: np.ndarray) -> np.ndarray:
+        """A, over the tokens that are seen."""
         z = np.where(self.mask, z, -np.inf)
         A = np.exp(z - z.max(-1, keepdims=True))
         return np.asarray(A / A.sum(-1, keepdims=True))
@@ -144,7 +145,7 @@ class Attention:
         for g, keys in self._normals(run, size):
             yield np.sqrt(head.query) * (L @ g), np.sqrt(head.key) * (L @ keys)
 
-    def _logits(self, head: Head, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
+    def logits(self, head: Head, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
         """z, and its coefficients of t and t², (n, g, P, P)."""
         q, k = ([*map(self._turned, self._normed(x)[0])] for x in (q, k))
         k = [np.conj(x).swapaxes(-1, -2) for x in k]
@@ -156,9 +157,9 @@ class Attention:
         P, L = len(R), root(R)
         total = np.zeros((P, P))
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
-            (z,) = self._logits(head, [q], [k])
+            (z,) = self.logits(head, [q], [k])
             for sign in (1, -1):
-                M = (self._softmax(sign * z) @ L).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
+                M = (self.softmax(sign * z) @ L).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
                 total += M @ M.T
         return head.weight * total / (2 * self.draws * self.grouped)
 
@@ -171,11 +172,11 @@ class Attention:
         # Their axes are a, b, e and a, c, b, e.
         by_queries, by_keys = np.zeros((P, P, P)), np.zeros((P, P, P, P))
         for q, k in self._signals(R, head, run, P * P * max(P, self.head_width)):
-            (z,) = self._logits(head, [q], [k])
+            (z,) = self.logits(head, [q], [k])
             n = len(z)
             moves = self._moves(head, q, k, z)
             for sign in (1, -1):
-                A = self._softmax(sign * z)
+                A = self.softmax(sign * z)
                 read = A @ R
                 # X of heads h and h', whose diagonal h = h' is B.
                 X = read[:, :, None] @ A.swapaxes(-1, -2)[:, None]
@@ -270,7 +271,7 @@ class Attention:
             chosen = signs.integers(0, 2, (len(q), len(V))) * 2.0 - 1
             delta = unpacked(chosen @ deviations.T, True)[:, None]
             first, second = flow(R, delta)
-            z = self._logits(head, [q, first @ q, second @ q], [k, first @ k, second @ k])
+            z = self.logits(head, [q, first @ q, second @ q], [k, first @ k, second @ k])
             for sign in (1, -1):
                 A, A1, A2 = self._softmax_terms(*(sign * each for each in z))
                 half = A2 @ R @ A.swapaxes(-1, -2) + A1 @ delta @ A.swapaxes(-1, -2)
@@ -280,7 +281,7 @@ class Attention:
     def _softmax_terms(
         self, z: np.ndarray, z1: np.ndarray, z2: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        A = self._softmax(z)
+        A = self.softmax(z)
 
         def centred(x: np.ndarray) -> np.ndarray:
             return np.asarray(x - (A * x).sum(-1, keepdims=True))
