@@ -190,7 +190,7 @@ class TransformerNetwork(SeparateTheory, NetworkFamily):
     def block(self) -> BlockNetwork:
         """Blocks on the same stream: the MLP, or ones of its norm where there is none."""
         own = {name: getattr(self, name) for name in _OF_STREAM}
-        return self.mlp or BlockNetwork(activation="linear", expansion=1.0, **own)
+        return self.mlp or BlockNetwork(activation=as_activation("linear"), expansion=1.0, **own)
 
     @property
     def d(self) -> int:

@@ -78,7 +78,7 @@ class TransformerRun(Run):
         return Draws(*(np.stack(column, axis=1) for column in zip(*rows, strict=True)))
 
 
-RUNS[TransformerNetwork] = TransformerRun  # type: ignore[index]
+RUNS[TransformerNetwork] = TransformerRun
 simulate.register(TransformerNetwork)(simulate.__wrapped__)  # type: ignore[attr-defined]
 
 
@@ -87,6 +87,7 @@ class TransformerGrams:
 
     def __init__(self, run: TransformerRun, generator: np.random.Generator, size: int) -> None:
         self.run, self.network, self.generator, self.size = run, run.network, generator, size
+        self.R = self.read = np.zeros((size, run.inputs, run.inputs))
         kernels = TransformerKernels(run.network, np.atleast_2d(run.kernel), 2, 0)
         self.functions, self.attention = kernels, kernels.attention
         factors = run.network.block.factors
@@ -96,8 +97,7 @@ class TransformerGrams:
     def enter(self, l: int, C: np.ndarray) -> None:
         """X, that of the stream R, and that of what is read."""
         net, run = self.network, self.run
-        S, skip = (self.R, net.skip_scale) if l else (np.zeros(C.shape), 0.0)
-        X = next_gram(S, C, skip, net.width, run.independent, self.generator)
+        X = next_gram(self.R, C, net.skip_scale, net.width, run.independent, self.generator)
         self.R = self.functions.entries(net.block.stream, X)
         self.read = self.functions.entries(net.block.read, X)
 

@@ -210,7 +210,7 @@ class Attention:
     def _moves(
         self, head: Head, q: np.ndarray, k: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What q_a moving by q_e, and k_c by k_e, does to z_ac: (n g, a, c, e) or with axes of 1."""
+        """What q_a moving by q_e, and k_c by k_e, does to z_ac: (n g, a, c, e), some axes 1."""
         k = np.broadcast_to(k, q.shape)
         q, k = (x.reshape(-1, *x.shape[2:]) for x in (q, k))
         z = z.reshape(-1, *z.shape[2:])

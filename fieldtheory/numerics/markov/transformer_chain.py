@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.finite import require_finite
@@ -133,29 +132,21 @@ class TransformerKernels:
     def _mlp(self, l: int, X: np.ndarray) -> np.ndarray:
         """What the MLP of block l adds to the kernels of all runs."""
         layer = self.block.functions.layer(l)
-        of, (pairs, a, b, P) = layer_coefficients(self.network.block, 1), self._others
         K = X.mean(0)
-        own = np.diagonal(K)
-        at = own[a], own[b], K[a, b]
-        moved = X - K
+        own, (a, b) = np.diagonal(K), np.triu_indices(len(K), 1)
+        at, moved = (own[a], own[b], K[a, b]), X - K
+        moves, diagonal = np.diagonal(moved, axis1=1, axis2=2), np.arange(len(K))
         mean = np.zeros_like(X)
-        diagonal = np.arange(P)
-        moves = np.diagonal(moved, axis1=1, axis2=2)
         mean[:, diagonal, diagonal] = layer.second_moment(own) + layer.susceptibility(own) * moves
-        if pairs:
+        if len(a):
             value, slope = layer.covariance_gain(*at)
             joint = value + slope * moved[:, a, b]
             if len(X) > 1:
                 joint = joint + layer.cross_susceptibility(*at) * moves[:, a]
                 joint = joint + layer.cross_susceptibility(at[1], at[0], at[2]) * moves[:, b]
             mean[:, a, b] = mean[:, b, a] = joint
-        return np.asarray(of.weights[l] * mean + of.biases[l])
-
-    @cached_property
-    def _others(self) -> tuple[int, np.ndarray, np.ndarray, int]:
-        P = len(self.input_kernel)
-        a, b = np.triu_indices(P, 1)
-        return len(a), a, b, P
+        coefficients = self.block.field.layers
+        return np.asarray(coefficients.weights[l] * mean + coefficients.biases[l])
 
     @cached_property
     def mlp(self) -> _Mlp:
@@ -176,7 +167,7 @@ class _Mlp(BlockChain):
     inputs: np.ndarray
 
     @property
-    def states(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+    def states(self) -> tuple[np.ndarray, np.ndarray]:
         """Only what is read."""
         return self.inputs, self.inputs
 
@@ -219,16 +210,17 @@ class TransformerChain(BlockChain):
             for s, (l, kinds) in enumerate(kernels.steps)
         ]
 
-    def _branches(self, l: int) -> tuple[int, Moments | None, bool]:  # type: ignore[override]
+    def _of_step(self, l: int) -> tuple[int, Moments | None, bool]:
+        """Its block, what its heads are and whether it has an MLP."""
         block, kinds = self.kernels.steps[l - 1]
         return block, self.moments[l - 1], "mlp" in kinds
 
-    def jacobian(self, l: int) -> np.ndarray:  # type: ignore[override]
+    def jacobian(self, l: int) -> np.ndarray:
         """That of C^(l) by X^(l-1)."""
         by_read = self.read_jet.jacobian(l - 1, self.pairs)
         if l > len(self.kernels.steps):
             return np.asarray(self.kernels.network.readout_weight_variance * by_read.toarray())
-        block, heads, mlp = self._branches(l)
+        block, heads, mlp = self._of_step(l)
         J = np.zeros(by_read.shape)
         if heads:
             J += (by_read.T @ heads.jacobian.T).T
@@ -241,7 +233,7 @@ class TransformerChain(BlockChain):
         of_read = self.read_jet.curvature(l - 1, V, self.pairs)
         if l > len(self.kernels.steps):
             return np.asarray(self.kernels.network.readout_weight_variance * of_read)
-        block, heads, mlp = self._branches(l)
+        block, heads, mlp = self._of_step(l)
         total = np.zeros(len(V))
         if heads:
             by_read = self.read_jet.jacobian(l - 1, self.pairs)
@@ -260,7 +252,7 @@ class TransformerChain(BlockChain):
         B = np.zeros((2, len(self.kernels.steps) + 2, p, p))
         units = network.width * network.grouped_heads / network.heads
         for l in range(1, len(self.kernels.steps) + 1):
-            block, heads, mlp = self._branches(l)
+            block, heads, mlp = self._of_step(l)
             if heads:
                 B[0, l] += units * heads.covariance
             if mlp:

@@ -60,7 +60,8 @@ def _estimated(of_run: Callable[[Fluctuations], np.ndarray]) -> tuple[Any, Any]:
     def value(result: TransformerSolution) -> np.ndarray:
         if result.table[name].order or result.table[name].of_inputs == _PAIRS:
             result._require_memory()
-        total, squares = 0.0, 0.0
+        total: Any = 0.0
+        squares: Any = 0.0
         for n, run in enumerate(result._runs, start=1):
             change = of_run(run) - total
             total = total + change / n
@@ -205,10 +206,10 @@ class TransformerSolution(Computed, SeparateTheory):
     G12                    (S+2, S+2, p, p)    response propagator, with its 1/N
     =====================  ==================  =====================================================
 
-    Each has its standard error in ``<name>_error``: averages over softmax are means over ``samples``
-    heads, drawn in eight independent runs, with the same random numbers in every step. They are
-    exact, and errors zero, where the softmax is the same for all weights: for one token, one token
-    seen, or σ_q² σ_k² s = 0. In the errors, MLPs are taken to first order.
+    Each has its standard error in ``<name>_error``: averages over softmax are means over heads,
+    ``samples`` of them, drawn in eight independent runs with the same random numbers in every step.
+    They are exact, and errors zero, where the softmax is the same for all weights: for one token
+    that is seen, or σ_q² σ_k² s = 0. In the errors, MLPs are taken to first order.
 
     Given R the heads of a layer are independent, and given what they add the N units of the stream:
     R^(0), R^(1), ... is a Markov chain at every N, of which these are the leading orders for
@@ -278,7 +279,7 @@ class TransformerSolution(Computed, SeparateTheory):
         return super()._coordinates() | {"branch": ["attention", "mlp"]}
 
 
-@solve.register(TransformerNetwork)
+@solve.register(TransformerNetwork)  # type: ignore[attr-defined,untyped-decorator]
 @named_arguments
 def solve_transformer(
     network: TransformerNetwork,
