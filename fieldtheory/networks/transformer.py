@@ -94,7 +94,7 @@ class TransformerNetwork(SeparateTheory, NetworkFamily):
     ValueError: heads must divide the width unless head_width is given, got 3 for width 64
     """
 
-    room: ClassVar[str] = "fieldtheory.grams"
+    room: ClassVar[str] = "fieldtheory.montecarlo.transformer_simulation"
     layer_parameters: ClassVar[tuple[str, ...]] = ()
     batch_shape: ClassVar[tuple[int, ...]] = ()
     without: ClassVar[Mapping[str, str]] = {}

@@ -77,7 +77,7 @@ def forward(
 
     ``kernel`` is C^(0), and ``given(l, C)`` what layer l is drawn with in place of C^(l).
     """
-    for l in range(sampler.network.depth + 1):
+    for l in range(sampler.network.steps + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sampler.enter(l, given(l, kernel))
             kernel = sampler.kernel(l + 1)

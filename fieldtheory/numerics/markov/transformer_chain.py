@@ -16,7 +16,7 @@ import numpy as np
 
 from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.transformer import TransformerNetwork
-from fieldtheory.numerics.finite import require_finite
+from fieldtheory.numerics.recursion import require_finite
 from fieldtheory.numerics.infinite_width.block_functions import require_norms
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.attention import RUNS, Attention, Head, Moments

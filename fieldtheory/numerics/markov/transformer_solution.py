@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages.tolerance import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
 from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.fields import FIELDS, Field, fields_of
-from fieldtheory.numerics.finite import ratio
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.markov.attention import RUNS
-from fieldtheory.numerics.markov.fluctuations import Fluctuations
+from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
 from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.result import Computed, field
@@ -293,11 +293,17 @@ def solve_transformer(
     ``samples`` is the number of heads whose average stands for that over the weights, ``seed`` that
     of their random numbers; ``rtol`` is for MLPs, as everywhere.
     """
-    kernel = np.atleast_2d(validation.input_kernel_array("K0", K0))
-    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
-        raise ValueError(f"K0 must be a matrix (P, P) over the tokens, got shape {np.shape(K0)}")
-    network.mask(len(kernel))
+    kernel = checked_tokens(network, K0)
     samples = validation.integer("samples", samples, 2 * RUNS)
     seed = validation.integer("seed", seed, 0)
     rtol = validation.within("rtol", rtol, 1e-14, 0.1)
     return TransformerSolution(network, kernel, samples, seed, rtol)
+
+
+def checked_tokens(network: TransformerNetwork, K0: Any) -> np.ndarray:
+    """K0 as a matrix over the tokens of the sequences of a network, or raise."""
+    kernel = np.atleast_2d(validation.input_kernel_array("K0", K0))
+    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(f"K0 must be a matrix (P, P) over the tokens, got shape {np.shape(K0)}")
+    network.mask(len(kernel))
+    return kernel
