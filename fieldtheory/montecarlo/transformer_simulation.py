@@ -13,7 +13,7 @@ from fieldtheory.montecarlo.sampling.plan import Run, enough_samples
 from fieldtheory.montecarlo.simulation import simulate, simulated
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.transformer import TransformerNetwork
-from fieldtheory.numerics.markov import transformer_solution as transformer_solution
+from fieldtheory.numerics import transformer_solution as transformer_solution
 
 
 class TransformerRun(Run):
@@ -27,7 +27,7 @@ class TransformerRun(Run):
         return int(self.inputs * (max(3 * net.heads * net.d, hidden) + 2 * self.inputs))
 
 
-@simulate.register(TransformerNetwork)  # type: ignore[attr-defined,untyped-decorator]
+@simulate.register(TransformerNetwork)
 @named_arguments
 def simulate_transformer(
     network: TransformerNetwork,

@@ -15,11 +15,11 @@ from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.fields import FIELDS, Field, fields_of
-from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.markov.attention import RUNS
 from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
 from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
 from fieldtheory.numerics.memory import require_memory
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed, field
 from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
