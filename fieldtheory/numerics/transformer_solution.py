@@ -275,6 +275,9 @@ class TransformerSolution(Computed, SeparateTheory):
         deviation = np.sqrt(self.kernel_variance)
         return warn_if_not_small(self.network, "standard deviation", deviation, self.kernels)  # type: ignore[arg-type]
 
+    def _shown(self) -> dict[str, Any]:
+        return super()._shown() | {"mlp": validation.excerpt(self.network.mlp)}
+
     def _coordinates(self) -> dict[str, Any]:
         return super()._coordinates() | {"branch": ["attention", "mlp"]}
 
