@@ -1,0 +1,70 @@
+"""Sampler of transformers by the chain of their Gram matrices, exact at every width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fieldtheory.montecarlo.sampling.forward import correlated, gram
+from fieldtheory.montecarlo.sampling.gram_chain import GramMatrices, next_gram
+from fieldtheory.montecarlo.sampling.plan import Run
+from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
+from fieldtheory.numerics.recursion import residual_kernel
+
+
+class TransformerGrams:
+    """Gram matrices X of the stream behind every step, of new heads and hidden units."""
+
+    def __init__(
+        self,
+        run: Run,
+        generator: np.random.Generator,
+        size: int,
+        root: Callable[[np.ndarray], np.ndarray],
+    ) -> None:
+        self.run, self.network, self.generator, self.size = run, run.network, generator, size
+        self.root = root
+        # It draws hidden units, and knows the stream.
+        self.mlp = GramMatrices(replace(run, network=run.network.block), generator, size, root)
+        self.functions = TransformerKernels(run.network, np.atleast_2d(run.kernel), 2, 0)
+
+    def enter(self, l: int, kernel: np.ndarray) -> None:
+        """X, that of the stream R, and that of what is read."""
+        net, mlp = self.network, self.mlp
+        A = net.skip_scale * self.root(mlp.R) if l else np.zeros(kernel.shape)
+        sizes = net.width, self.run.independent
+        X = next_gram(A, self.root(kernel), *sizes, self.generator, self.size)
+        mlp.R = self.functions.entries(net.block.stream, X)
+        mlp.read = self.functions.entries(net.block.read, X)
+
+    def kernel(self, l: int) -> Any:
+        """C^(l) of what the branches of a step add."""
+        net = self.network
+        if l > net.steps:
+            of = net.readout_weight_variance, net.readout_bias_variance
+            return residual_kernel(*of, self.mlp.read)
+        block, kinds = self.functions.steps[l - 1]
+        branches = {"attention": self.attention, "mlp": self.mlp.kernel}
+        return sum(branches[kind](block) for kind in kinds)
+
+    def look(self, across: bool) -> tuple[Any, Any]:
+        """R and the spread of the units of the stream."""
+        return self.mlp.look(across)
+
+    def attention(self, block: int) -> Any:
+        """What the heads of a block add."""
+        net, head, P = self.network, self.functions.heads[block - 1], self.run.inputs
+        attention, groups = self.functions.attention, net.heads // net.grouped_heads
+        # The queries of heads that share the last two, a key and a value.
+        shape = self.size, groups, net.grouped_heads + 2, P, net.d
+        x = correlated(
+            self.root(self.mlp.read)[:, None, None], self.generator.standard_normal(shape)
+        )
+        x = x.reshape(-1, *shape[2:])
+        q, k, v = np.sqrt(head.query) * x[:, :-2], np.sqrt(head.key) * x[:, -2:-1], x[:, -1:]
+        (z,) = attention.logits(head, [q], [k])
+        o = (attention.softmax(z) @ v).reshape(self.size, net.heads, P, net.d)
+        return head.weight * gram(o.swapaxes(1, 2).reshape(self.size, P, -1))
