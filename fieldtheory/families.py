@@ -12,7 +12,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-_OWN = ("fieldtheory.diffusions.registration:FAMILY",)
+_OWN = (
+    "fieldtheory.diffusions.registration:FAMILY",
+    "fieldtheory.transformers.registration:FAMILY",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

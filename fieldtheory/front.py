@@ -30,10 +30,8 @@ from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import Activation
 from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import FeedForwardNetwork, ResidualNetwork, input_kernel
-from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.solution import Solution, solve
 from fieldtheory.numerics.tangent.tangent_result import TangentKernels, tangent_kernels
-from fieldtheory.numerics.transformer_solution import TransformerSolution
 from fieldtheory.numerics.validity import ValidityWarning
 from fieldtheory.numerics.variable_data import DataVariability, data_variability
 from fieldtheory.scaling import optimal_output_variance, optimal_scaling
@@ -71,8 +69,6 @@ __all__ = [
     "TangentKernels",
     "TiltedPosterior",
     "TraceCovariance",
-    "TransformerNetwork",
-    "TransformerSolution",
     "ValidityWarning",
     "audit",
     "compare",

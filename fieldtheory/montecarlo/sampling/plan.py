@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
+from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, Sampler, tile_size
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.family_checks import check_branch
@@ -34,6 +35,7 @@ class Run:
     """A checked call of `simulate`: all that decides its numbers.
 
     ``kernel`` is K0, () or (P, P); ``data`` is X (P, d) or None; the others are the arguments.
+    ``sampler`` is that of a family with one of its own.
     """
 
     network: Any
@@ -45,6 +47,7 @@ class Run:
     keep: bool
     cross_inputs: bool
     variance_reduction: str | None
+    sampler: ClassVar[Callable[..., Sampler] | None] = None
 
     @property
     def inputs(self) -> int:

@@ -18,8 +18,6 @@ from fieldtheory.montecarlo.sampling.forward import (
 )
 from fieldtheory.montecarlo.sampling.gram_chain import GramMatrices, Units
 from fieldtheory.montecarlo.sampling.plan import Run
-from fieldtheory.montecarlo.sampling.transformer_grams import TransformerGrams
-from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.covariance_roots import psd_root
 
 
@@ -61,8 +59,8 @@ def started(
             return new(run.data, width, *readin)
         return correlated(root(kernel), generator.standard_normal((size, run.inputs, width)))
 
-    if isinstance(network, TransformerNetwork):
-        return TransformerGrams(run, generator, size, root)
+    if run.sampler is not None:
+        return run.sampler(run, generator, size, root)
     if not network.markov:
         return Neurons(network, residual)
     return Units(network, residual, new) if weights else GramMatrices(run, generator, size, root)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.numerics.markov.attention import RUNS
-from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
+from fieldtheory.transformers.attention import RUNS
+from fieldtheory.transformers.transformer_chain import TransformerKernels
 from tests.oracles.transformers import Transformer, drawn, estimates
 from tests.rounding import assert_same
 

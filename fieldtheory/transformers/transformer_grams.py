@@ -11,8 +11,8 @@ import numpy as np
 from fieldtheory.montecarlo.sampling.forward import correlated, gram
 from fieldtheory.montecarlo.sampling.gram_chain import GramMatrices, next_gram
 from fieldtheory.montecarlo.sampling.plan import Run
-from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
 from fieldtheory.numerics.recursion import residual_kernel
+from fieldtheory.transformers.transformer_chain import TransformerKernels
 
 
 class TransformerGrams:

@@ -11,10 +11,10 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.block import BlockNetwork
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.schedules import layer_values, require_positive
+from fieldtheory.transformers.registration import FAMILY
 from fieldtheory.validation import excerpt
 
 _VARIANCES = tuple(f"{name}_weight_variance" for name in ("query", "key", "value", "out"))
@@ -26,7 +26,7 @@ _FLAGS = ("parallel", "query_key_norm")
 
 @named_parameters
 @dataclass(frozen=True, kw_only=True)
-class TransformerNetwork(SeparateTheory, NetworkFamily):
+class TransformerNetwork(NetworkFamily):
     """A transformer: a stream of N units for every token, to which attention and MLPs add.
 
         x' = γ x + ρ W_O [o^1, ..., o^H],   o_a = Σ_c A_ac v_c,   A_a = softmax_c(s q_a·k_c/√d)
@@ -94,7 +94,7 @@ class TransformerNetwork(SeparateTheory, NetworkFamily):
     ValueError: heads must divide the width unless head_width is given, got 3 for width 64
     """
 
-    room: ClassVar[str] = "fieldtheory.montecarlo.transformer_simulation"
+    functions: ClassVar[Mapping[str, str]] = FAMILY.functions
     layer_parameters: ClassVar[tuple[str, ...]] = ()
     batch_shape: ClassVar[tuple[int, ...]] = ()
     without: ClassVar[Mapping[str, str]] = {}

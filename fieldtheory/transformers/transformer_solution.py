@@ -11,19 +11,17 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
-from fieldtheory.networks.dispatch import SeparateTheory
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.fields import FIELDS, Field, fields_of
-from fieldtheory.numerics.markov.attention import RUNS
 from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
-from fieldtheory.numerics.markov.transformer_chain import TransformerKernels
 from fieldtheory.numerics.memory import require_memory
 from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.result import Computed, field
-from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
 from fieldtheory.numerics.validity import SHIFT, warn_if_not_small
+from fieldtheory.transformers.attention import RUNS
+from fieldtheory.transformers.transformer_chain import TransformerKernels
+from fieldtheory.transformers.transformer_network import TransformerNetwork
 
 _SHARED = (
     "residual_kernels kernels G11 stream_covariance kernel_variance mean_shift kernel_shift"
@@ -182,7 +180,7 @@ def shares(run: Fluctuations) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class TransformerSolution(Computed, SeparateTheory):
+class TransformerSolution(Computed):
     """The theory of a transformer in numbers; every field is computed when first asked for.
 
     Layers are its S steps: attention and MLP of every block one after the other, or both at once.
@@ -282,7 +280,6 @@ class TransformerSolution(Computed, SeparateTheory):
         return super()._coordinates() | {"branch": ["attention", "mlp"]}
 
 
-@solve.register(TransformerNetwork)  # type: ignore[attr-defined,untyped-decorator]
 @named_arguments
 def solve_transformer(
     network: TransformerNetwork,

@@ -10,14 +10,17 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.sampling.plan import Run, enough_samples
-from fieldtheory.montecarlo.simulation import simulate, simulated
+from fieldtheory.montecarlo.simulation import simulated
 from fieldtheory.networks.parameters import named_arguments
-from fieldtheory.networks.transformer import TransformerNetwork
-from fieldtheory.numerics import transformer_solution as transformer_solution
+from fieldtheory.transformers.transformer_grams import TransformerGrams
+from fieldtheory.transformers.transformer_network import TransformerNetwork
+from fieldtheory.transformers.transformer_solution import checked_tokens
 
 
 class TransformerRun(Run):
     """A checked call of `simulate` for a transformer."""
+
+    sampler = TransformerGrams
 
     @property
     def drawn(self) -> int:
@@ -27,7 +30,6 @@ class TransformerRun(Run):
         return int(self.inputs * (max(3 * net.heads * net.d, hidden) + 2 * self.inputs))
 
 
-@simulate.register(TransformerNetwork)
 @named_arguments
 def simulate_transformer(
     network: TransformerNetwork,
@@ -46,7 +48,7 @@ def simulate_transformer(
 
     Arguments are those of every family; layers are the steps of `TransformerSolution`.
     """
-    kernel = transformer_solution.checked_tokens(network, K0)
+    kernel = checked_tokens(network, K0)
     most = network.width - network.centred
     if len(kernel) > most:
         raise ValueError(

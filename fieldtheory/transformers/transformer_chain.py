@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.networks.gram import GramEntry
-from fieldtheory.networks.transformer import TransformerNetwork
 from fieldtheory.numerics.infinite_width.block_functions import require_norms
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.markov.attention import RUNS, Attention, Head, Moments
 from fieldtheory.numerics.markov.block_chain import BlockChain, Jet
 from fieldtheory.numerics.recursion import require_finite
 from fieldtheory.numerics.symmetric_matrices import packed, unpacked
+from fieldtheory.transformers.attention import RUNS, Attention, Head, Moments
+from fieldtheory.transformers.transformer_network import TransformerNetwork
 
 
 def heads_of(network: TransformerNetwork) -> list[Head]:
