@@ -136,8 +136,8 @@ def tangent_kernels(
     rates : mapping of str to float or array_like, shape (L,), optional
         η >= 0 of kinds of parameters, 0 for what is not trained and 1 where they are left out. A
         residual network has "readin_weight", "readin_bias", "weight", "bias", "readout_weight" and
-        "readout_bias", a `BlockNetwork` "inner_", "gate_" and "outer_" ones instead of the middle
-        two; ``network.trained`` names them. Those of the layers may have one rate for each.
+        "readout_bias"; a `BlockNetwork` has ``inner_``, ``gate_`` and ``outer_`` ones in place of
+        the middle two. ``network.trained`` names them. Those of layers may have one for each.
     rtol : float
         As for `solve`.
 
