@@ -194,7 +194,7 @@ class TransformerChain(BlockChain):
     def read_jet(self) -> Jet:
         """What is read of the stream behind every step."""
         (entry,) = self.functions.readout.signals
-        return self._entries(entry, self.states[1])
+        return self.entries(entry, self.states[1])
 
     def _read(self, l: int) -> np.ndarray:
         return np.asarray(unpacked(self.read_jet.value[l], True))

@@ -1,0 +1,6 @@
+"""The public names of the room."""
+
+from fieldtheory.transformers.transformer_network import TransformerNetwork as TransformerNetwork
+from fieldtheory.transformers.transformer_solution import (
+    TransformerSolution as TransformerSolution,
+)
