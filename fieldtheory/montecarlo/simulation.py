@@ -145,7 +145,13 @@ def simulate(
     True
     """
     arguments = network, K0, X, samples, seed, method, keep, cross_inputs, variance_reduction
-    run = plan.checked_run(*arguments)
+    return simulated(plan.checked_run(*arguments), chunk, directory, jobs, progress)
+
+
+def simulated(
+    run: Run, chunk: int | None, directory: str | Path | None, jobs: int | None, progress: bool
+) -> Ensemble:
+    """The ensemble of a checked run."""
     advice = "use fewer inputs, layers or jobs, or neither keep nor cross_inputs"
     require_memory("the simulation", plan.memory_needed(run, jobs or 1), advice)
     if run.network.width == 1:

@@ -134,6 +134,11 @@ class DeepNetwork(NetworkFamily, abstract=True):
         return Coefficients(weight, bias, 0)
 
     @property
+    def steps(self) -> int:
+        """The number of layers that results have, without the readout."""
+        return self.depth
+
+    @property
     def trained(self) -> tuple[str, ...]:
         """Kinds of parameters, each with a learning rate."""
         outer = "outer_" if self.signal_names else ""

@@ -87,7 +87,7 @@ class Computed(Stored):
         """
         from fieldtheory.plotting.layers import draw_layers
 
-        return draw_layers(self._curves(), self.network.depth + 1)
+        return draw_layers(self._curves(), self.network.steps + 1)
 
     def rows(
         self, fluctuations: bool = True, of: Sequence[str] | None = None
@@ -152,7 +152,7 @@ class Computed(Stored):
                 key: None if v[layer] is None else self._entry(v[layer][pair] if pair else v[layer])
                 for key, v in columns.items()
             }
-            for layer in range(self.network.depth + 2)
+            for layer in range(self.network.steps + 2)
             for pair in pairs
         ]
 
@@ -164,7 +164,7 @@ class Computed(Stored):
         values = self._over_layers(field, suffix)
         if self._has_matrix and field.of_inputs == ("input",):
             values = np.where(np.eye(self.inputs, dtype=bool), values[..., None], np.nan)
-        missing = [None] * (self.network.depth + 2 - len(values))
+        missing = [None] * (self.network.steps + 2 - len(values))
         return [*values, *missing] if field.dims else [*missing, *values]
 
     def _over_layers(self, field: Field, suffix: str = "") -> np.ndarray:
@@ -211,7 +211,7 @@ class Computed(Stored):
         return [over_layers(field.panel, *of) for of in zip(labels, values, errors, strict=True)]
 
     def _coordinates(self) -> dict[str, Any]:
-        return coordinates(self.network.depth, self.inputs, getattr(self, "samples", 0) or 0)
+        return coordinates(self.network.steps, self.inputs, getattr(self, "samples", 0) or 0)
 
     def _shown(self) -> dict[str, Any]:
         return {"inputs": self.inputs, "K0": self.input_kernel}

@@ -71,7 +71,7 @@ def forward(
     sampler: Sampler, kernel: Any, given: Callable[[int, Any], Any] = lambda l, C: C
 ) -> Iterator[tuple[int, Any]]:
     """Go through the layers l = 0, ..., L of networks; l and C^(l+1) of each."""
-    for l in range(sampler.network.depth + 1):
+    for l in range(sampler.network.steps + 1):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sampler.enter(l, given(l, kernel))
             kernel = sampler.kernel(l + 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, tile_size
+from fieldtheory.montecarlo.sampling.forward import TILE_KEPT, Sampler, tile_size
 from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import DeepNetwork, deep_network
 from fieldtheory.networks.family_checks import check_branch
@@ -34,6 +35,7 @@ class Run:
     """A checked call of `simulate`: all that decides its numbers.
 
     ``kernel`` is K0, () or (P, P); ``data`` is X (P, d) or None; the others are the arguments.
+    ``sampler`` is that of a family with one of its own.
     """
 
     network: Any
@@ -45,6 +47,7 @@ class Run:
     keep: bool
     cross_inputs: bool
     variance_reduction: str | None
+    sampler: ClassVar[Callable[..., Sampler] | None] = None
 
     @property
     def inputs(self) -> int:
@@ -210,8 +213,8 @@ def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
 
 def block_size(run: Run) -> int:
     """Most networks in a block of a run."""
-    net, drawn = run.network, (run.network.depth + 1) * run.drawn
-    kept = (net.depth + 1) * run.inputs**2
+    net, drawn = run.network, (run.network.steps + 1) * run.drawn
+    kept = (net.steps + 1) * run.inputs**2
     if run.variance_reduction:
         kept = (net.depth + 1) ** 2 * (run.inputs * (run.inputs + 1) // 2) ** (1 + run.cross_inputs)
     return max(1, min(BLOCK, BLOCK_NUMBERS // drawn, BLOCK_NUMBERS // kept))
@@ -229,13 +232,13 @@ def memory_needed(run: Run, jobs: int) -> float:
     """
     net, P = run.network, run.inputs
     pairs = P * (P + 1) // 2
-    kernels = (net.depth + 1) * pairs
-    moments = kernels * (net.depth + 1) + (kernels**2 if run.cross_inputs else 0)
-    results = 6 * (net.depth + 2) ** 2 * P**2 * (1 + (P**2 if run.cross_inputs else 0))
+    kernels = (net.steps + 1) * pairs
+    moments = kernels * (net.steps + 1) + (kernels**2 if run.cross_inputs else 0)
+    results = 6 * (net.steps + 2) ** 2 * P**2 * (1 + (P**2 if run.cross_inputs else 0))
     block = min(run.samples, block_size(run))
     work = 6 * run.drawn * min(block, tile_size(run.drawn)) + 8 * block * kernels + 2 * moments
     if run.variance_reduction:
         products = kernels**2 if run.cross_inputs else kernels * (net.depth + 1)
         work += 3 * block * products + 3 * max(TILE_KEPT, kernels * net.width)
-    raw = run.samples * (net.depth + 2) * (2 * pairs + P**2) if run.keep else 0
+    raw = run.samples * (net.steps + 2) * (2 * pairs + P**2) if run.keep else 0
     return 8.0 * ((BATCHES + 4) * moments + results + jobs * work + raw)

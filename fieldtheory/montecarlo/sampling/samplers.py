@@ -59,6 +59,8 @@ def started(
             return new(run.data, width, *readin)
         return correlated(root(kernel), generator.standard_normal((size, run.inputs, width)))
 
+    if run.sampler is not None:
+        return run.sampler(run, generator, size, root)
     if not network.markov:
         return Neurons(network, residual)
     return Units(network, residual, new) if weights else GramMatrices(run, generator, size, root)
