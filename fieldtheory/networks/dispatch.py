@@ -61,7 +61,8 @@ class OfFamilies(Protocol[_P, _R]):
 def of_families(function: Callable[_P, _R]) -> OfFamilies[_P, _R]:
     """The function, or that of its name which the family of the first argument registers.
 
-    The first argument is a network or a result of one, and may be given by its name.
+    The first argument is a network or a result of one, and may be given by its name. A family that
+    registers this very function takes that of layered networks.
     """
     name, first = function.__name__, next(iter(inspect.signature(function).parameters))
 
@@ -75,6 +76,8 @@ def of_families(function: Callable[_P, _R]) -> OfFamilies[_P, _R]:
         if name not in functions:
             raise not_there(name, network)
         own = named(functions[name])
+        if own is called:
+            return function(*args, **options)
         known = inspect.signature(own).parameters
         require_known((each for each in options if each in network.without), known, network)
         return own(*args, **options) if args else own(options.pop(first), **options)

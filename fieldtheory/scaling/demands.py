@@ -56,10 +56,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
     15384
     """
     deviation = validation.positive("deviation", deviation)
-    # Of transformers the heads grow with the width.
-    wide = network
-    if isinstance(network, DeepNetwork):
-        wide = network.replace(width=network.width * _WIDE)
+    wide = network.at_width(network.width * _WIDE) if hasattr(network, "width") else network
     solution = solve(wide, K0)
     kernels, variances = (
         np.diagonal(np.atleast_2d(each))

@@ -186,6 +186,16 @@ class TransformerNetwork(NetworkFamily):
                 raise ValueError(f"mlp must not have {name}, which is that of the transformer")
         return BlockNetwork(**given, **own)
 
+    def at_width(self, width: int) -> TransformerNetwork:
+        """The network of another width, whose heads grow with it in number."""
+        heads, rest = divmod(self.heads * width, self.width)
+        if rest or heads % self.grouped_heads:
+            raise ValueError(
+                f"width must be a multiple of {self.width // self.heads * self.grouped_heads} for "
+                f"heads of width {self.d}, got {width}"
+            )
+        return self.replace(width=width, heads=heads)
+
     @property
     def block(self) -> BlockNetwork:
         """Blocks on the same stream: the MLP, or ones of its norm where there is none."""

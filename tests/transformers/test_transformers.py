@@ -140,6 +140,17 @@ def _total(V, variances):
     return np.diagonal(V, axis1=1, axis2=2)[1:].sum() / variances[1:].sum()
 
 
+def test_comparisons_extrapolate_with_heads_that_grow_with_the_width():
+    nets = [network(transformer(32, **MLP), 32).at_width(N) for N in (32, 64)]
+    assert [net.heads for net in nets] == [8, 16]
+    simulated = [ft.simulate(net, K0, samples=4000, seed=net.width) for net in nets]
+    assert ft.compare(ft.solve(nets[0], K0), simulated).verdict == "agrees"
+    with pytest.raises(ValueError, match="heads 4 in the theory, 8"):
+        ft.compare(ft.solve(nets[0].replace(heads=4), K0), simulated)
+    with pytest.raises(ValueError, match="width must be a multiple of 4 .*got 30"):
+        nets[0].at_width(30)
+
+
 @pytest.mark.parametrize("case", ["causal", "all"])
 def test_wide_chains_have_the_covariances_of_the_theory(case):
     wide = network(transformer(256, **CASES[case]), 256)
