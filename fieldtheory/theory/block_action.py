@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
+from typing import Any
 
 import sympy as sp
 
@@ -56,6 +58,31 @@ def _written_out(node: AverageNode) -> sp.Expr:
     return node
 
 
+def hidden_units(
+    network: GramNetwork,
+    names: BlockNames,
+    l: int,
+    read: sp.Matrix,
+    parameters: Mapping[str, sp.Expr],
+    coefficients: Coefficients,
+) -> Population:
+    """The M hidden units of branch l, which reads signals with a Gram matrix."""
+    count, phi, (a, c, _) = len(names.samples), names.factors, coefficients
+    samples, pairs = range(count), sym.pairs(count)
+    letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
+    u = [[names.of(x, l, s) for s in samples] for x in letters]
+    activity = [sp.Mul(*[f(x[s]) for f, x in zip(phi, u, strict=True)]) for s in samples]
+    fields = tuple(("C", l, pair) for pair in pairs)
+    observables = tuple(a * activity[s] * activity[t] + c for s, t in pairs)
+
+    def covariance(k: int) -> sp.Matrix:
+        return sp.Matrix(count, count, lambda *p: network.signals(read[p], parameters)[k])
+
+    kind = Population if names.short else WickPopulation
+    K = sp.ImmutableMatrix(sp.diag(*map(covariance, range(len(phi)))))
+    return kind(sym.HIDDEN_WIDTH, fields, observables, tuple(chain(*u)), K)
+
+
 def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None = None) -> Action:
     """The action of a network of a stream and branches, whose Gram matrices are a chain.
 
@@ -63,7 +90,8 @@ def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None
     of each: residual kernels C and Gram matrices X of the stream. Its populations are
 
         stream    N units, X^(l) = ⟨x_α^(l) x_β^(l)⟩, x^(l) = γ_l s(x^(l-1)) + f^(l)
-        branch    M units, C^(l) = a_l ⟨Π_k φ_k(u_kα) φ_k(u_kβ)⟩ + c_l, u_k ~ N(0, Q_k(X^(l-1)))
+        branch    M units, C^(l) = a_l ⟨Π_k φ_k(u_kα) φ_k(u_kβ)⟩ + c_l, u_k ~ N(0, Q_k(X^(l-1))),
+                  or what the method ``branch_units`` of a network makes of the same arguments
         no units  C^(0) = K0, C^(L+1) = a_{L+1} read(X^(L)) + c_{L+1}
 
     A layer carries on γ_l times the factor by which s rescales an input, 1/√(X_αα + ε) for a norm
@@ -107,20 +135,9 @@ def block_action(network: GramNetwork, inputs: int = 1, names: BlockNames | None
             )
 
     def branch(l: int) -> Population:
-        def covariances(one: int, other: int) -> tuple[sp.Expr, ...]:
-            read = network.read(entry(l - 1, one, other), parameters[l])
-            return tuple(map(sp.sympify, network.signals(read, parameters[l])))
-
-        phi, (a, c, _) = names.factors, coefficients[l]
-        letters = ["uv"[k] if k < 2 else f"u_{{{k + 1}}}" for k in range(len(phi))]
-        u = [[names.of(x, l, s) for s in samples] for x in letters]
-        activity = [sp.Mul(*[f(x[s]) for f, x in zip(phi, u, strict=True)]) for s in samples]
-        fields = tuple(("C", l, pair) for pair in pairs)
-        observables = tuple(a * activity[s] * activity[t] + c for s, t in pairs)
-        Q = [sp.Matrix(count, count, lambda *p, k=k: covariances(*p)[k]) for k in range(len(phi))]
-        kind = Population if names.short else WickPopulation
-        K = sp.ImmutableMatrix(sp.diag(*Q))
-        return kind(sym.HIDDEN_WIDTH, fields, observables, tuple(chain(*u)), K)
+        of: Any = getattr(network, "branch_units", partial(hidden_units, network))
+        read = sp.Matrix(count, count, lambda *p: network.read(entry(l - 1, *p), parameters[l]))
+        return of(names, l, read, parameters[l], coefficients[l])
 
     x = [[names.of("x", l, s) for s in samples] for l in range(last + 1)]
     squares = {("X", l, (s, t)): h[s] * h[t] for l, h in enumerate(x) for s, t in pairs}

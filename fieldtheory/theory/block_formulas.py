@@ -75,10 +75,32 @@ class OneLayer:
         # Of an entry αβ and one it depends on.
         self.pairs = [(self.pair, self.pair)]
         self.pairs += [(self.pair, (0, 0)), ((0, 0), (0, 0))] if several else []
+        # The same of what a branch reads.
+        self.read_pairs = self.pairs
 
     def at(self, *layers: str) -> OneLayer:
         """The same with other names of the layers."""
-        return OneLayer(self.network, self.several, self.column, layers)
+        return type(self)(self.network, self.several, self.column, layers)
+
+    @property
+    def units(self) -> sp.Expr:
+        """The number of units of the branch."""
+        place = self.action.kernels.index(self.field("C", 1))
+        return sym.WIDTH * self.action.relative_widths[place]
+
+    def over_layers(self) -> Iterable[tuple[OneLayer, Callable[[sp.Expr], sp.Expr]]]:
+        """The kinds of layers, each with the sum over its layers."""
+        return [(self, lambda term: sp.Sum(term, (l, 1, sym.DEPTH)))]
+
+    def entropy(self) -> sp.Expr:
+        """The term of the branch in the action, less its constraint."""
+        C = self.field(r"\tilde{C}", 1)
+        observable = self.action.observables[self.action.kernels.index(self.field("C", 1))]
+        return self.units * sp.log(HiddenAverage(sp.exp(self.paired(C * observable))))
+
+    def paired(self, expr: sp.Expr) -> sp.Expr:
+        """The sum over pairs of inputs."""
+        return PairSum(expr) if self.several else expr
 
     @property
     def ends(self) -> tuple[OneLayer, OneLayer]:
@@ -134,8 +156,12 @@ class OneLayer:
         X, Y, C, D = (self.field(f, 1, p) for f in "XC" for p in (self.pair, self.other))
         before = [self.field("X", 0, p) for p in (self.pair, self.other)]
         carried = self.carried(*self.pair, *self.other) * self.derivative(before)
-        branch = sym.WIDTH * self.derivative([C, D]) / sym.HIDDEN_WIDTH**2
+        branch = sym.WIDTH * self.derivative([C, D]) / self.units**2
         return sp.expand((self.derivative([X, Y]) - carried) / sym.WIDTH) + branch
+
+    def data(self) -> Equation:
+        """What the kernel of the input is."""
+        return data_equation(self.several)
 
     def of_stream(self, note: str = "") -> str:
         """The note of what is of N units of the stream, where it has N − 1 that are independent."""
@@ -183,20 +209,17 @@ def _tidied(rows: Callable[[OneLayer], Iterable[Equation]], n: OneLayer) -> list
 
 
 def _action(n: OneLayer) -> list[Equation]:
-    N, M, L = sym.WIDTH, sym.HIDDEN_WIDTH, sym.DEPTH
-    paired: Callable[[sp.Expr], sp.Expr] = PairSum if n.several else lambda x: x
-    start, out = n.ends
+    N, L, (start, out) = sym.WIDTH, sym.DEPTH, n.ends
     x = sp.Mul(*[n.names.of("x", 1, s) for s in n.pair])
     C, X = (n.field(rf"\tilde{{{f}}}", 1) for f in "CX")
-    observable = n.action.observables[n.action.kernels.index(n.field("C", 1))]
-    hidden = HiddenAverage(sp.exp(paired(C * observable)))
-    stream = StreamAverage(sp.exp(sp.Sum(paired(X * x), (l, 0, L))))
+    stream = StreamAverage(sp.exp(sp.Sum(n.paired(X * x), (l, 0, L))))
     ends = sym.INPUT_WIDTH * (start.field("C", 0) - _data(n)) * start.field(r"\tilde{C}", 0)
     ends += out.field(r"\tilde{C}", 2) * (out.field("C", 2) - out.mean("C", 2))
     units = Units(N - 1) if n.network.centred else N
-    S = units * sp.log(stream) + sp.Sum(M * sp.log(hidden), (l, 1, L))
-    S -= N * sp.Sum(paired(n.field("X", 1) * X), (l, 0, L)) + N * paired(ends)
-    S -= M * sp.Sum(paired(n.field("C", 1) * C), (l, 1, L))
+    S = units * sp.log(stream)
+    S -= N * sp.Sum(n.paired(n.field("X", 1) * X), (l, 0, L)) + N * n.paired(ends)
+    for of, summed in n.over_layers():
+        S += summed(of.entropy()) - of.units * summed(n.paired(n.field("C", 1) * C))
     return [Equation(r"S(C, X, \tilde{C}, \tilde{X})", S)]
 
 
@@ -243,9 +266,9 @@ def _mixed(n: OneLayer) -> list[Equation]:
     (start, out), far = n.ends, n.at("m", "l", "L + 1")
     N, X, C = sym.WIDTH, far.field("X", 1), far.field("C", 0)
     rows = []
-    for of, layer in ((n, 1), (out, 2)):
+    for of, layer, pairs in ((n, 1, n.read_pairs), (out, 2, n.pairs)):
         # What a residual kernel has of the Gram matrix before it.
-        for pair, by in n.pairs:
+        for pair, by in pairs:
             field, before = of.field("C", layer, pair), of.field("X", layer - 1, by)
             rows.append(Equation(_entry("S21", field, before), of.derivative([field], before)))
     carried = n.skips(l, m, n.pair)
@@ -256,7 +279,7 @@ def _mixed(n: OneLayer) -> list[Equation]:
             rows.append(Equation(_entry("S21", X, before), carried * scale, n.of_stream("m < l")))
     own = (
         (n.field("X", 1), N, r"0 \leq l \leq L"),
-        (n.field("C", 1), sym.HIDDEN_WIDTH, _ALL),
+        (n.field("C", 1), n.units, _ALL),
         (start.field("C", 0), sym.INPUT_WIDTH * N, ""),
         (out.field("C", 2), N, ""),
     )
@@ -277,8 +300,9 @@ def _source(n: OneLayer) -> list[Equation]:
 def _slopes(n: OneLayer) -> list[Equation]:
     if not n.several:
         return [Equation("J_{l}", n.slope())]
-    names = {n.pair: r"\alpha \beta", (0, 0): r"\alpha \alpha"}
-    return [Equation(f"(J_{{l}})_{{{names[p]}, {names[q]}}}", n.slope(p, q)) for p, q in n.pairs]
+    names = {n.pair: r"\alpha \beta", (0, 0): r"\alpha \alpha", n.other: r"\gamma \delta"}
+    pairs = dict.fromkeys((*n.pairs, *n.read_pairs))
+    return [Equation(f"(J_{{l}})_{{{names[p]}, {names[q]}}}", n.slope(p, q)) for p, q in pairs]
 
 
 def _response(n: OneLayer) -> list[Equation]:
@@ -348,7 +372,7 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
             product = latex(hidden.variables[one] * hidden.variables[other])
             left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
             rows.append(Equation(left, hidden.covariance[one, other]))
-    others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
+    others = {latex(_data(n)): n.data(), r"\,;": Equation(*CONNECTED)}
     others[r"\nu_{0}"] = Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
     for factor, written in zip(n.network.factors, n.names.factors, strict=True):
         if written != factor:

@@ -107,6 +107,8 @@ def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr
 
     def symbol(name: str) -> sp.Expr:
         own = layer if name in family.layer_parameters else ""
+        if name in (letters := getattr(family, "letters", {})):
+            return sp.Symbol(letters[name] + _index(own), positive=True)
         root = PARAMETERS[name].latex if name in PARAMETERS else ""
         if name in scales:
             return scales[name](own)

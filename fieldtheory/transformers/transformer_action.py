@@ -1,0 +1,235 @@
+"""The action of transformers: blocks whose layers are steps, some of which have heads as units.
+
+Given the weights with which its tokens attend, a head returns d columns o ~ N(0, B), B = A R̂ Aᵀ,
+and adds κ = (λ/d) Σ o oᵀ, λ = ρ² σ_o² σ_v². Averages over heads stay symbols: ⟨B⟩, ⟨B ; B⟩, and
+their derivatives by the Gram matrix X of the stream, of which the law of B is a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import sympy as sp
+from sympy.printing.latex import LatexPrinter
+
+from fieldtheory.averages.nodes.base import AverageNode, covariance_symbols
+from fieldtheory.networks.block import BlockNetwork
+from fieldtheory.networks.family import Coefficients
+from fieldtheory.theory import notation as sym
+from fieldtheory.theory.action import Population
+from fieldtheory.theory.block_action import BlockNames, WickPopulation, hidden_units
+from fieldtheory.theory.typesetting.latex import COEFFICIENT
+from fieldtheory.theory.typesetting.layer_quantities import LayerQuantity
+from fieldtheory.transformers.transformer_chain import heads_of
+from fieldtheory.transformers.transformer_network import TransformerNetwork
+
+
+class Letter(LayerQuantity, template="{}", rank=COEFFICIENT):
+    """A coefficient, which stands before fields."""
+
+
+class HeadAverage(AverageNode):
+    """⟨F⟩ or ⟨F ; G⟩ of variables of a head, with X in the place of their covariance."""
+
+    def __new__(cls, *arguments: Any) -> Any:
+        """What the variables are not in is its own average, and is not correlated."""
+        *functions, variables, X = arguments
+        if not all(sp.sympify(F).has(*variables) for F in functions):
+            return functions[0] if cls is HeadAverage and len(functions) == 1 else sp.S.Zero
+        return sp.Expr.__new__(cls, *functions, sp.Tuple(*variables), sp.ImmutableMatrix(X))
+
+    def _eval_derivative(self, s: sp.Expr) -> sp.Expr:
+        (F,), law = self.functions, self.args[-2:]
+        moved = HeadSlope(F, s, *law) if s in covariance_symbols(self.covariance) else 0
+        return HeadAverage(F.diff(s), *law) + moved
+
+    def measure_latex(self, printer: LatexPrinter) -> str:
+        """Over queries and keys, and values where they are not averaged yet."""
+        return r"\mathrm{head}"
+
+
+class HeadSlope(AverageNode):
+    """∂⟨F⟩/∂X_γδ through the law of the head."""
+
+    def __new__(cls, F: Any, field: Any, variables: Any, X: Any) -> Any:
+        """Zero for what the variables are not in."""
+        return sp.Expr.__new__(cls, F, field, variables, X) if F.has(*variables) else sp.S.Zero
+
+    def _latex(self, printer: LatexPrinter) -> str:
+        F, field, *law = self.args
+        mean = printer._print(HeadAverage(F, *law))
+        return rf"\frac{{\partial}}{{\partial {printer._print(field)}}} {mean}"
+
+
+@dataclass(frozen=True)
+class Heads(Population):
+    """Heads, or groups of ``grouped`` of them that share keys and values, as units.
+
+    ``columns`` are one of the columns of a head, given B, and of another of its group; ``law`` what
+    averages over heads have: their variables B and X.
+    """
+
+    grouped: int = 1
+    columns: Any = None
+    law: tuple[Any, ...] = ()
+
+    def logarithm(self, conjugates: Sequence[sp.Symbol]) -> sp.Expr:
+        """ln ⟨exp Σ_j C̃_j κ_j⟩ times the number of units."""
+        terms = zip(self.fields, self.observables, strict=True)
+        weight = sp.exp(sp.Add(*[conjugates[j] * kappa for j, kappa in terms]))
+        return self.units * sp.log(HeadAverage(weight, self.observables, self.law[1]))
+
+    def cumulant(self, fields: Sequence[int]) -> sp.Expr:
+        """By the law of total cumulance from those of the columns; all heads of a group alike."""
+        first, *second = (self.fields.index(j) for j in fields)
+        if not second:
+            return self.units * self._average(self.columns.cumulant([first]))
+        (j,), others = second, [sp.Rational(1, self.grouped)] * 2
+        others[1], total = 1 - others[1], sp.S.Zero
+        for share, other in zip(others, (j, j + len(self.fields)), strict=True):
+            if share:
+                each = [self.columns.cumulant([place]) for place in (first, other)]
+                both = self._average(self.columns.cumulant([first, other]))
+                total += share * (both + self._average(*each))
+        return self.units * total
+
+    def _average(self, *functions: sp.Expr) -> sp.Expr:
+        """Term by term, what is no variable in front."""
+        total = sp.S.Zero
+        for terms in product(*[sp.Add.make_args(sp.expand(F)) for F in functions]):
+            split = [term.as_independent(*self.law[0], as_Add=False) for term in terms]
+            mean = HeadAverage(*[inside for _, inside in split], *self.law)
+            total += sp.Mul(*[front for front, _ in split], mean)
+        return total
+
+
+@dataclass(frozen=True)
+class Parallel(Population):
+    """Attention and MLP that define the same fields, whose constraints have N in front."""
+
+    parts: tuple[Population, ...] = ()
+
+    def _of_parts(self) -> list[tuple[Population, sp.Expr]]:
+        return [(replace(p, fields=self.fields), self.units / p.units) for p in self.parts]
+
+    def logarithm(self, conjugates: Sequence[sp.Symbol]) -> sp.Expr:
+        """The sum of those of both."""
+        parts = self._of_parts()
+        return sp.Add(*[p.logarithm([share * C for C in conjugates]) for p, share in parts])
+
+    def cumulant(self, fields: Sequence[int]) -> sp.Expr:
+        """The sum of those of both."""
+        return sp.Add(*[share ** len(fields) * p.cumulant(fields) for p, share in self._of_parts()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps(BlockNetwork, abstract=True):
+    """A transformer as blocks whose layers are its steps: ``kinds``, one after the other."""
+
+    letters: ClassVar[Mapping[str, str]] = {
+        "attention_weight": r"\lambda",
+        "heads": "H",
+        "head_width": "d",
+    }
+    layer_parameters: ClassVar[tuple[str, ...]] = (
+        *BlockNetwork.layer_parameters,
+        "attention_weight",
+    )
+    transformer: TransformerNetwork
+    kinds: tuple[tuple[str, ...], ...]
+    heads: int
+    head_width: int
+    attention_weight: Any
+
+    @classmethod
+    def of(cls, network: TransformerNetwork) -> Self:
+        """That of a transformer."""
+        block, count = network.block, len(network.branches)
+        layers = {name: block.parameters[name] for name in BlockNetwork.layer_parameters}
+        layers["attention_weight"] = [head.weight for head in heads_of(network)]
+        if not block.gated:
+            del layers["gate_weight_variance"]
+        own = {f.name: getattr(block, f.name) for f in fields(BlockNetwork)}
+        own |= {name: np.repeat(values, count) for name, values in layers.items()}
+        own |= {"depth": network.steps, "input_dim": network.width}
+        own["readout_weight_variance"] = network.readout_weight_variance
+        own["readout_bias_variance"] = network.readout_bias_variance
+        units = {"heads": network.heads, "head_width": network.d, "kinds": network.branches}
+        return cls(transformer=network, **own | units)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of blocks, and H and d."""
+        return super().parameters | {"heads": self.heads, "head_width": self.head_width}
+
+    def branch_units(
+        self,
+        names: BlockNames,
+        l: int,
+        read: sp.Matrix,
+        parameters: Mapping[str, sp.Expr],
+        coefficients: Coefficients,
+    ) -> Population:
+        """Heads, hidden units or both."""
+        of = {"attention": self._heads, "mlp": partial(hidden_units, self)}
+        arguments = names, l, read, parameters, coefficients
+        parts = [of[kind](*arguments) for kind in self.kinds[(l - 1) % len(self.kinds)]]
+        if len(parts) == 1:
+            return parts[0]
+        heads, hidden = parts
+        both = zip(heads.observables, hidden.observables, strict=True)
+        observables = tuple(one + other for one, other in both)
+        signals = hidden.variables, hidden.covariance
+        return Parallel(sym.WIDTH, hidden.fields, observables, *signals, parts=tuple(parts))
+
+    def _heads(
+        self, names: BlockNames, l: int, read: sp.Matrix, parameters: Any, coefficients: Any
+    ) -> Heads:
+        net, count = self.transformer, len(names.samples)
+        pairs, label = sym.pairs(count), names.layers[l]
+        H, d, scale = (parameters[name] for name in ("heads", "head_width", "attention_weight"))
+        if names.short:
+            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\lambda_{{{label}}}")))
+            # Any tokens are meant by α, β, γ, δ.
+            mask, zero = np.ones((count, count), dtype=bool), False
+        else:
+            head = heads_of(net)[(l - 1) // len(self.kinds)]
+            mask, zero = net.mask(count), head.query * head.key * head.logit == 0
+        seen = mask.sum(1)
+        A = sp.Matrix(count, count, lambda s, t: sp.Rational(int(mask[s, t]), int(seen[s])))
+        fixed, known = (seen == 1) | zero, A * read * A.T
+
+        def attended(letter: str) -> sp.Matrix:
+            def entry(s: int, t: int) -> sp.Expr:
+                if fixed[s] and fixed[t]:
+                    return known[s, t]
+                return names.of(letter, l, *((s, t) if letter == "E" else sorted((s, t))))
+
+            return sp.Matrix(count, count, entry)
+
+        K, o = attended("B"), [names.of("o", l, s) for s in range(count)]
+        observables = [scale / d * o[s] * o[t] for s, t in pairs]
+        if net.grouped_heads > 1:
+            E, p = attended("E"), [names.of("o'", l, s) for s in range(count)]
+            K = sp.Matrix(sp.BlockMatrix([[K, E], [E.T, attended("B'")]]))
+            observables += [scale / d * p[s] * p[t] for s, t in pairs]
+            o += p
+        places = tuple(range(len(observables)))
+        columns = WickPopulation(d, places, tuple(observables), tuple(o), sp.ImmutableMatrix(K))
+        X = [[names.of("X", l - 1, *sorted((s, t))) for t in range(count)] for s in range(count)]
+        variables = sorted({e for e in K if e.is_Symbol} - {*sp.flatten(X)}, key=str)
+        return Heads(
+            H / net.grouped_heads,
+            tuple(("C", l, pair) for pair in pairs),
+            tuple(names.of(r"\kappa", l, *pair) for pair in pairs),
+            (),
+            sp.ImmutableMatrix(),
+            grouped=net.grouped_heads,
+            columns=columns,
+            law=(sp.Tuple(*variables), sp.ImmutableMatrix(X)),
+        )
