@@ -1,7 +1,7 @@
 """The action of transformers: blocks whose layers are steps, some of which have heads as units.
 
 Given the weights with which its tokens attend, a head returns d columns o ~ N(0, B), B = A R̂ Aᵀ,
-and adds κ = (λ/d) Σ o oᵀ, λ = ρ² σ_o² σ_v². Averages over heads stay symbols: ⟨B⟩, ⟨B ; B⟩, and
+and adds κ = (τ/d) Σ o oᵀ, τ = ρ² σ_o² σ_v². Averages over heads stay symbols: ⟨B⟩, ⟨B ; B⟩, and
 their derivatives by the Gram matrix X of the stream, of which the law of B is a function.
 """
 
@@ -132,7 +132,7 @@ class Steps(BlockNetwork, abstract=True):
     """A transformer as blocks whose layers are its steps: ``kinds``, one after the other."""
 
     letters: ClassVar[Mapping[str, str]] = {
-        "attention_weight": r"\lambda",
+        "attention_weight": r"\tau",
         "heads": "H",
         "head_width": "d",
     }
@@ -194,7 +194,7 @@ class Steps(BlockNetwork, abstract=True):
         pairs, label = sym.pairs(count), names.layers[l]
         H, d, scale = (parameters[name] for name in ("heads", "head_width", "attention_weight"))
         if names.short:
-            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\lambda_{{{label}}}")))
+            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\tau_{{{label}}}")))
             # Any tokens are meant by α, β, γ, δ.
             mask, zero = np.ones((count, count), dtype=bool), False
         else:

@@ -12,6 +12,7 @@ import sympy as sp
 
 from fieldtheory import validation
 from fieldtheory.networks.block import BlockNetwork
+from fieldtheory.networks.gram import GramEntry
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.theory import appendix, block_formulas
 from fieldtheory.theory import notation as sym
@@ -31,16 +32,20 @@ _MEANINGS = r"""
 H,\ d = heads of a layer; width of a head
 \langle \dots \rangle_{\mathrm{head}} = average over the weights of a head
 \kappa^{(l)} = what a head, times $H$, adds to the residual kernel
-q^{(l)},\ k^{(l)},\ v^{(l)},\ o^{(l)} = queries, keys, values, and what a head returns
-\mathcal{A}^{(l)} = with which weight tokens attend to each other
-B^{(l)},\ E^{(l)} = mean products of what a head returns for two tokens, given these weights; of two
-    heads with the same keys, $B'$ of the second
+q^{(l)}_{i},\ k^{(l)}_{i},\ v^{(l)}_{i},\ o^{(l)}_{i} = query, key, value over $\sigma_{V}$ and what
+    a head returns; $i$ counts their components
+\mathcal{A}^{(l)},\ \mathcal{M}_{\alpha} = weights with which tokens attend; the tokens that one sees
+B^{(l)},\ E^{(l)} = Gram matrix of what a head returns, given these weights, and of the same of two
+    heads that share keys; $B'$ is that of the second
 R^{(l)} = Gram matrix of what a branch reads
-\lambda_{l} = coefficient of attention
-\rho_{A},\ \sigma_{Q}^{2},\ \sigma_{K}^{2},\ \sigma_{V}^{2},\ \sigma_{O}^{2} = scale of attention,
-    and $N$ times the variances of the weights of queries, keys, values, $H d$ times that of outputs
-s_{l},\ \theta = scale of the logits; base of rotary positions
-\mathcal{M}_{\alpha} = tokens that a token sees
+\tau_{l} = coefficient of attention
+\rho_{A},\ \sigma_{Q}^{2},\ \sigma_{K}^{2},\ \sigma_{V}^{2},\ \sigma_{O}^{2} = scale of attention;
+    $N$ times the variances of the weights of queries, keys and values, $H d$ times that of outputs
+s_{l} = scale of the logits
+"""
+_TEXT = r"""
+\mathcal{W}_{Q}^{(l)},\ \mathcal{W}_{K}^{(l)},\ \mathcal{W}_{V}^{(l)},\ \mathcal{W}_{O}^{(l)} =
+    weights of a head
 """
 
 
@@ -121,7 +126,7 @@ class OneStep(OneLayer):
         """Those of blocks and of heads."""
         own = [name for name in self.network.parameters if name in BlockNetwork.__dataclass_fields__]
         of_blocks = sym.block_meanings(own, self.several, document)
-        return of_blocks | sym.listed(_MEANINGS, document)
+        return of_blocks | sym.listed(_MEANINGS + (_TEXT if document else ""), document)
 
     def definitions(self, equations: Iterable[Equation], stationary: bool = True) -> list[Equation]:
         """Those of blocks and of heads."""
@@ -138,20 +143,47 @@ class OneStep(OneLayer):
         return [*rows, *self._heads(text)]
 
     def _heads(self, text: str) -> list[Equation]:
-        net = self.network.transformer
-        rows = []
-        if r"\lambda_{l}" in text:
-            rows.append(Equation(r"\lambda_{l}", r"\rho_{A}^{2} \sigma_{O}^{2} \sigma_{V}^{2}"))
-        if r"\mathrm{head}" not in text:
-            return rows
-        if r"\kappa" in text:
-            left, product = r"\kappa^{(l)}", r"\big( o^{(l)}_{i} \big)^{2}"
-            if self.several:
-                left += r"_{\alpha \beta}"
-                product = r"o^{(l)}_{i \alpha} o^{(l)}_{i \beta}"
-            rows.append(Equation(left, rf"\frac{{\lambda_{{l}}}}{{d}} \sum_{{i=1}}^{{d}} {product}"))
-        if not self.several:
-            return rows
+        """What stands in averages over heads, and τ."""
+        net, rows = self.network.transformer, []
+        tokens, head = r" \alpha", r"\mathrm{head}" in text and self.several
+
+        def row(mark: Any, left: str, right: Any, note: str = "", relation: str = "=") -> None:
+            if mark is True or (mark and mark in text):
+                rows.append(Equation(left, right, note, relation))
+
+        row(r"\tau_{l", r"\tau_{l}", r"\rho_{A}^{2} \sigma_{O}^{2} \sigma_{V}^{2}")
+        one, other = (rf"o^{{(l)}}_{{i{x * self.several}}}" for x in (r" \alpha", r" \beta"))
+        pair = r"_{\alpha \beta}" * self.several
+        row(
+            r"\kappa",
+            rf"\kappa^{{(l)}}{pair}",
+            rf"\frac{{\tau_{{l}}}}{{d}} \sum_{{i=1}}^{{d}} {one} {other}",
+            rf"\text{{mean of {net.grouped_heads} heads with the same keys}}"
+            if net.grouped_heads > 1
+            else "",
+        )
+        A = r"\mathcal{A}^{(l)}"
+        row(r"\kappa", r"o^{(l)}_{i}", A * self.several + r" v^{(l)}_{i}")
+        normal = r"\mathcal{{N}}(0, {} R^{{(l)}})"
+        row(r"\kappa", r"v^{(l)}_{i}", normal.format(""), relation=r"\sim")
+        row(head and "B^", r"B^{(l)}", rf"{A} R^{{(l)}} {A}^{{\mathsf{{T}}}}")
+        row(head and "E^", r"E^{(l)}", rf"{A} R^{{(l)}} {A}'^{{\mathsf{{T}}}}")
+        logit = r"\exp(z^{{(l)}}_{{\alpha {}}})"
+        total = rf"\sum_{{\gamma \in \mathcal{{M}}_{{\alpha}}}} {logit.format(chr(92) + 'gamma')}"
+        share = rf"{logit.format(chr(92) + 'beta')} \big/ {total}"
+        row(head, rf"{A}_{{\alpha \beta}}", share, r"\beta \in \mathcal{M}_{\alpha}")
+        notes = [r"\text{with } q, k \text{ divided by } \sqrt{q \cdot q / d + \epsilon}"] * bool(
+            net.query_key_norm
+        )
+        notes += [r"\text{turned by their positions}"] * (net.rotary is not None)
+        z = r"\frac{s_{l}}{\sqrt{d}} \sum_{i=1}^{d} q^{(l)}_{i \alpha} k^{(l)}_{i \beta}"
+        row(head, r"z^{(l)}_{\alpha \beta}", z, r",\ ".join(notes))
+        for letter, of in (("q", "Q"), ("k", "K")):
+            variance = rf"\sigma_{{{of}}}^{{2}}"
+            row(head, rf"{letter}^{{(l)}}_{{i}}", normal.format(variance), relation=r"\sim")
+        before = (self.field("X", 0, p) for p in (self.pair, *((s, s) for s in self.pair)))
+        read = self.network.read(GramEntry(*before), self.layers.parameters("l"))
+        row(head or r"\kappa", rf"R^{{(l)}}{pair}", read)
         return rows
 
 
@@ -167,6 +199,36 @@ class TransformerDerivation(Derivation):
     @property
     def _table(self) -> Any:
         return FORMULAS
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Those of blocks, and those that stand in averages over heads."""
+        heads = [p.columns for p in self.network_action.populations if hasattr(p, "columns")]
+        inside = (g.free_symbols for columns in heads for g in columns.observables)
+        return Symbols({*super().symbols.values()}.union(*inside))
+
+    def lambdify(self, quantity: str, convention: str = "derivative") -> Callable[..., Any]:
+        """As of any derivation, where averages over heads are known: one token, or no logits."""
+        if any(kernel.has(HeadAverage) for kernel in self.saddle_point.kernels.values()):
+            raise ValueError(
+                "lambdify needs averages over heads in closed form, which there are for one token "
+                f"and without logits; solve has the numbers, got {self!r}"
+            )
+        function = super().lambdify(quantity, convention)
+
+        def of_steps(network: Any, K0: Any) -> Any:
+            if not isinstance(network, TransformerNetwork):
+                got = type(network).__name__
+                raise TypeError(f"network must be a TransformerNetwork, got a {got}")
+            return function(Steps.of(network), K0)
+
+        return of_steps
+
+    def _require(self, network: Any) -> None:
+        if block_action(network, self.inputs) != self.network_action:
+            raise ValueError(
+                f"network must have the action of {self!r}; derive(network) has that of its own"
+            )
 
     def _letters(self, layers: str, abbreviate: bool, width: float, notation: str | None) -> Any:
         width = validation.within("width", width, 240.0, 2000.0)

@@ -97,7 +97,10 @@ class TransformerNetwork(NetworkFamily):
     functions: ClassVar[Mapping[str, str]] = FAMILY.functions
     layer_parameters: ClassVar[tuple[str, ...]] = ()
     batch_shape: ClassVar[tuple[int, ...]] = ()
-    without: ClassVar[Mapping[str, str]] = {}
+    without: ClassVar[Mapping[str, str]] = {
+        name: BlockNetwork.without[name]
+        for name in ("abbreviate", "misprints", "tangent_kernel", "saturation", "large_depth")
+    } | {name: BlockNetwork.without[name] for name in ("diagrams", "correction")}
     markov: ClassVar[bool] = True
 
     depth: int
