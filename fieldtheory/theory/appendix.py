@@ -23,6 +23,7 @@ from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
 
+_HERE = Path(__file__).parent
 # The quantities that are written out layer by layer.
 LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "output_response")
 
@@ -43,13 +44,13 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         "activation": _closed_forms(n),
         "explicit": layer_by_layer,
     }
-    return _filled("appendix.tex", n, FORMULAS, parts, {"misprints": misprints})
+    return filled(_HERE / "appendix.tex", n, FORMULAS, parts, {"misprints": misprints})
 
 
 def block_document(n: OneLayer) -> str:
     """The text of networks of a stream and branches."""
     one = OneLayer(n.network, False, n.column)
-    network, variances, norm, phi = _block_network(one)
+    network, variances, norm, phi = block_network(one)
     parts = {
         "network": page([network], n.column, "network"),
         "variances": page([variances], n.column, "weights"),
@@ -62,11 +63,11 @@ def block_document(n: OneLayer) -> str:
         "several": n.several,
     }
     defined = {(e.left, e.right) for e in phi}
-    return _filled("block_appendix.tex", n, block_formulas.FORMULAS, parts, flags, defined)
+    return filled(_HERE / "block_appendix.tex", n, block_formulas.FORMULAS, parts, flags, defined)
 
 
-def _filled(
-    template: str,
+def filled(
+    template: Path,
     n: Any,
     table: Mapping[str, Rows],
     parts: Mapping[str, Any],
@@ -85,7 +86,7 @@ def _filled(
             return results_latex(name.split(","), n, table, numbered=True, defined=defined)
         return parts[name](defined) if callable(parts[name]) else parts[name]
 
-    text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    text = template.read_text(encoding="utf-8")
     text = re.sub(r"<\?(\w+):(.*?)\?>", lambda of: of[2] * flags[of[1]], text, flags=re.DOTALL)
     before, after = (re.sub("<<(.*?)>>", part, half) for half in text.split("<<symbols>>"))
     listed = symbols_latex(n.meanings(before), n.column, True)
@@ -175,7 +176,7 @@ def _wide_radicands(forms: list[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
     return {root: sp.Symbol(index.format(i), positive=True) for i, root in enumerate(wide, 1)}
 
 
-def _block_network(n: OneLayer) -> tuple[list[Equation], ...]:
+def block_network(n: OneLayer) -> tuple[list[Equation], ...]:
     """The equations of a layer, the law of its weights, what is passed on, and φ."""
     parameters = n.layers.parameters("l")
     skip, phi = latex(n.names.coefficients(n.layers, 1).skip), n.names.factors

@@ -32,19 +32,20 @@ _MEANINGS = r"""
 H,\ d = heads of a layer; width of a head
 \langle \dots \rangle_{\mathrm{head}} = average over the weights of a head
 \kappa^{(l)} = what a head, times $H$, adds to the residual kernel
-q^{(l)}_{i},\ k^{(l)}_{i},\ v^{(l)}_{i},\ o^{(l)}_{i} = query, key, value over $\sigma_{V}$ and what
+q^{(l)}_{i},\ k^{(l)}_{i},\ v^{(l)}_{i},\ o^{(l)}_{i} = query, key, value over $\sigma_{\mathrm{V}}$ and what
     a head returns; $i$ counts their components
-\mathcal{A}^{(l)},\ \mathcal{M}_{\alpha} = weights with which tokens attend; the tokens that one sees
+\mathcal{A}^{(l)},\ \mathcal{M} = weights with which tokens attend; $1$ for what a token sees, else $0$
 B^{(l)},\ E^{(l)} = Gram matrix of what a head returns, given these weights, and of the same of two
     heads that share keys; $B'$ is that of the second
 R^{(l)} = Gram matrix of what a branch reads
 \tau_{l} = coefficient of attention
-\rho_{A},\ \sigma_{Q}^{2},\ \sigma_{K}^{2},\ \sigma_{V}^{2},\ \sigma_{O}^{2} = scale of attention;
+\rho_{\mathrm{A}},\ \sigma_{\mathrm{Q}}^{2},\ \sigma_{\mathrm{K}}^{2},\ \sigma_{\mathrm{V}}^{2},\ \sigma_{\mathrm{O}}^{2} = scale of attention;
     $N$ times the variances of the weights of queries, keys and values, $H d$ times that of outputs
 s_{l} = scale of the logits
 """
+_RESULTS = "i = component of a head\n"
 _TEXT = r"""
-\mathcal{W}_{Q}^{(l)},\ \mathcal{W}_{K}^{(l)},\ \mathcal{W}_{V}^{(l)},\ \mathcal{W}_{O}^{(l)} =
+\mathcal{W}_{\mathrm{Q}}^{(l)},\ \mathcal{W}_{\mathrm{K}}^{(l)},\ \mathcal{W}_{\mathrm{V}}^{(l)},\ \mathcal{W}_{\mathrm{O}}^{(l)} =
     weights of a head
 """
 
@@ -126,7 +127,10 @@ class OneStep(OneLayer):
         """Those of blocks and of heads."""
         own = [name for name in self.network.parameters if name in BlockNetwork.__dataclass_fields__]
         of_blocks = sym.block_meanings(own, self.several, document)
-        return of_blocks | sym.listed(_MEANINGS + (_TEXT if document else ""), document)
+        lines = _MEANINGS + (_TEXT if document else _RESULTS)
+        if not self.several:
+            lines += r"\alpha,\ \beta = tokens"
+        return of_blocks | sym.listed(lines, document)
 
     def definitions(self, equations: Iterable[Equation], stationary: bool = True) -> list[Equation]:
         """Those of blocks and of heads."""
@@ -151,7 +155,7 @@ class OneStep(OneLayer):
             if mark is True or (mark and mark in text):
                 rows.append(Equation(left, right, note, relation))
 
-        row(r"\tau_{l", r"\tau_{l}", r"\rho_{A}^{2} \sigma_{O}^{2} \sigma_{V}^{2}")
+        row(r"\tau_{l", r"\tau_{l}", r"\rho_{\mathrm{A}}^{2} \sigma_{\mathrm{O}}^{2} \sigma_{\mathrm{V}}^{2}")
         one, other = (rf"o^{{(l)}}_{{i{x * self.several}}}" for x in (r" \alpha", r" \beta"))
         pair = r"_{\alpha \beta}" * self.several
         row(
@@ -166,12 +170,12 @@ class OneStep(OneLayer):
         row(r"\kappa", r"o^{(l)}_{i}", A * self.several + r" v^{(l)}_{i}")
         normal = r"\mathcal{{N}}(0, {} R^{{(l)}})"
         row(r"\kappa", r"v^{(l)}_{i}", normal.format(""), relation=r"\sim")
-        row(head and "B^", r"B^{(l)}", rf"{A} R^{{(l)}} {A}^{{\mathsf{{T}}}}")
-        row(head and "E^", r"E^{(l)}", rf"{A} R^{{(l)}} {A}'^{{\mathsf{{T}}}}")
-        logit = r"\exp(z^{{(l)}}_{{\alpha {}}})"
-        total = rf"\sum_{{\gamma \in \mathcal{{M}}_{{\alpha}}}} {logit.format(chr(92) + 'gamma')}"
-        share = rf"{logit.format(chr(92) + 'beta')} \big/ {total}"
-        row(head, rf"{A}_{{\alpha \beta}}", share, r"\beta \in \mathcal{M}_{\alpha}")
+        row(head and "B^", r"B^{(l)}", rf"{A} R^{{(l)}} {{{A}}}^{{\mathsf{{T}}}}")
+        row(head and "E^", r"E^{(l)}", rf"{A} R^{{(l)}} {{\mathcal{{A}}'^{{(l)}}}}^{{\mathsf{{T}}}}")
+        logit = r"\mathcal{{M}}_{{\alpha {0}}} \exp(z^{{(l)}}_{{\alpha {0}}})"
+        total = rf"\sum_{{\gamma}} {logit.format(chr(92) + 'gamma')}"
+        share = rf"\frac{{{logit.format(chr(92) + 'beta')}}}{{{total}}}"
+        row(head, rf"{A}_{{\alpha \beta}}", share)
         notes = [r"\text{with } q, k \text{ divided by } \sqrt{q \cdot q / d + \epsilon}"] * bool(
             net.query_key_norm
         )
@@ -179,7 +183,7 @@ class OneStep(OneLayer):
         z = r"\frac{s_{l}}{\sqrt{d}} \sum_{i=1}^{d} q^{(l)}_{i \alpha} k^{(l)}_{i \beta}"
         row(head, r"z^{(l)}_{\alpha \beta}", z, r",\ ".join(notes))
         for letter, of in (("q", "Q"), ("k", "K")):
-            variance = rf"\sigma_{{{of}}}^{{2}}"
+            variance = rf"\sigma_{{\mathrm{{{of}}}}}^{{2}}"
             row(head, rf"{letter}^{{(l)}}_{{i}}", normal.format(variance), relation=r"\sim")
         before = (self.field("X", 0, p) for p in (self.pair, *((s, s) for s in self.pair)))
         read = self.network.read(GramEntry(*before), self.layers.parameters("l"))
@@ -199,6 +203,36 @@ class TransformerDerivation(Derivation):
     @property
     def _table(self) -> Any:
         return FORMULAS
+
+    def document(
+        self,
+        layers: str = "generic",
+        *,
+        width: float = TEXT_WIDTH,
+        notation: str | None = None,
+        misprints: bool = True,
+    ) -> str:
+        """The derivation step by step, as that of blocks."""
+        self._refuse_blocks(misprints=not misprints)
+        n = self._letters(layers, True, width, notation)
+        one = OneStep(n.network, False, n.column)
+        network, variances, norm, phi = appendix.block_network(one)
+        of_stream, (branch, *signals), (_, *laws) = network[1:2], network[2:-1], variances
+        parts = {
+            "network": page([[*of_stream, *norm]], n.column, "network"),
+            "mlp": page([[branch, *signals, *phi]], n.column, "mlp"),
+            "variances": page([[e for e in laws if "in}" not in e.left]], n.column, "weights"),
+        }
+        parallel, mlp = self.network.parallel, self.network.mlp is not None
+        flags = {
+            "mlp": mlp,
+            "parallel": parallel and mlp,
+            "alternate": mlp and not parallel,
+            "centred": n.network.centred,
+        }
+        template = Path(__file__).with_name("transformer_appendix.tex")
+        defined = {(e.left, e.right) for e in phi}
+        return appendix.filled(template, n, FORMULAS, parts, flags, defined)
 
     @cached_property
     def symbols(self) -> Symbols:
