@@ -300,7 +300,7 @@ def listed(lines: str, document: str = "") -> dict[str, str]:
     """Lines "symbols = meaning" as a list, of those that stand in a document if there is one."""
     rows = [line.split(" = ", 1) for line in re.sub(r"\n +", " ", lines).split("\n") if line]
     if document:
-        used = set(_symbols(" ".join("".join(formula) for formula in _MATH.findall(document))))
+        used = set(_symbols(" ".join(first + last for first, _, last in _MATH.findall(document))))
         rows = [
             [r",\ ".join(s for s in symbols.split(r",\ ") if _symbols(s)[0] in used), meaning]
             for symbols, meaning in rows

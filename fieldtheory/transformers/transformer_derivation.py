@@ -32,9 +32,9 @@ _MEANINGS = r"""
 H,\ d = heads of a layer; width of a head
 \langle \dots \rangle_{\mathrm{head}} = average over the weights of a head
 \kappa^{(l)} = what a head, times $H$, adds to the residual kernel
-q^{(l)}_{i},\ k^{(l)}_{i},\ v^{(l)}_{i},\ o^{(l)}_{i} = query, key, value over $\sigma_{\mathrm{V}}$ and what
-    a head returns; $i$ counts their components
-\mathcal{A}^{(l)},\ \mathcal{M} = weights with which tokens attend; $1$ for what a token sees, else $0$
+q^{(l)}_{i},\ k^{(l)}_{i},\ o^{(l)}_{i},\ z^{(l)} = queries and keys of a head; what it returns, over
+    $\sigma_{\mathrm{V}}$; its logits
+\mathcal{A}^{(l)} = weights with which tokens attend
 B^{(l)},\ E^{(l)} = Gram matrix of what a head returns, given these weights, and of the same of two
     heads that share keys; $B'$ is that of the second
 R^{(l)} = Gram matrix of what a branch reads
@@ -149,45 +149,35 @@ class OneStep(OneLayer):
     def _heads(self, text: str) -> list[Equation]:
         """What stands in averages over heads, and τ."""
         net, rows = self.network.transformer, []
-        tokens, head = r" \alpha", r"\mathrm{head}" in text and self.several
-
-        def row(mark: Any, left: str, right: Any, note: str = "", relation: str = "=") -> None:
-            if mark is True or (mark and mark in text):
-                rows.append(Equation(left, right, note, relation))
-
-        row(r"\tau_{l", r"\tau_{l}", r"\rho_{\mathrm{A}}^{2} \sigma_{\mathrm{O}}^{2} \sigma_{\mathrm{V}}^{2}")
+        head, pair = r"\mathrm{head}" in text and self.several, r"_{\alpha \beta}" * self.several
         one, other = (rf"o^{{(l)}}_{{i{x * self.several}}}" for x in (r" \alpha", r" \beta"))
-        pair = r"_{\alpha \beta}" * self.several
-        row(
-            r"\kappa",
-            rf"\kappa^{{(l)}}{pair}",
-            rf"\frac{{\tau_{{l}}}}{{d}} \sum_{{i=1}}^{{d}} {one} {other}",
-            rf"\text{{mean of {net.grouped_heads} heads with the same keys}}"
-            if net.grouped_heads > 1
-            else "",
-        )
-        A = r"\mathcal{A}^{(l)}"
-        row(r"\kappa", r"o^{(l)}_{i}", A * self.several + r" v^{(l)}_{i}")
-        normal = r"\mathcal{{N}}(0, {} R^{{(l)}})"
-        row(r"\kappa", r"v^{(l)}_{i}", normal.format(""), relation=r"\sim")
-        row(head and "B^", r"B^{(l)}", rf"{A} R^{{(l)}} {{{A}}}^{{\mathsf{{T}}}}")
-        row(head and "E^", r"E^{(l)}", rf"{A} R^{{(l)}} {{\mathcal{{A}}'^{{(l)}}}}^{{\mathsf{{T}}}}")
-        logit = r"\mathcal{{M}}_{{\alpha {0}}} \exp(z^{{(l)}}_{{\alpha {0}}})"
-        total = rf"\sum_{{\gamma}} {logit.format(chr(92) + 'gamma')}"
-        share = rf"\frac{{{logit.format(chr(92) + 'beta')}}}{{{total}}}"
-        row(head, rf"{A}_{{\alpha \beta}}", share)
-        notes = [r"\text{with } q, k \text{ divided by } \sqrt{q \cdot q / d + \epsilon}"] * bool(
-            net.query_key_norm
-        )
-        notes += [r"\text{turned by their positions}"] * (net.rotary is not None)
-        z = r"\frac{s_{l}}{\sqrt{d}} \sum_{i=1}^{d} q^{(l)}_{i \alpha} k^{(l)}_{i \beta}"
-        row(head, r"z^{(l)}_{\alpha \beta}", z, r",\ ".join(notes))
-        for letter, of in (("q", "Q"), ("k", "K")):
-            variance = rf"\sigma_{{\mathrm{{{of}}}}}^{{2}}"
-            row(head, rf"{letter}^{{(l)}}_{{i}}", normal.format(variance), relation=r"\sim")
+        notes = [rf"\text{{mean of {net.grouped_heads} heads}}"] * (net.grouped_heads > 1)
+        notes, logit = ["".join(notes)], r"\frac{s_{l}}{\sqrt{d}} \sum_{i=1}^{d} "
+        notes += [r"q, k \text{ of length } \sqrt{d}"] * net.query_key_norm
+        notes += [r"\text{turned by positions}"] * (net.rotary is not None)
         before = (self.field("X", 0, p) for p in (self.pair, *((s, s) for s in self.pair)))
         read = self.network.read(GramEntry(*before), self.layers.parameters("l"))
-        row(head or r"\kappa", rf"R^{{(l)}}{pair}", read)
+        A, T = r"\mathcal{A}^{(l)}", r"^{\mathsf{T}}"
+        both = r"q^{(l)}_{i \alpha} k^{(l)}_{i \beta}"
+        product = rf"\frac{{\tau_{{l}}}}{{d}} \sum_{{i=1}}^{{d}} {one} {other}"
+        seen = r"\beta \text{ that } \alpha \text{ sees}"
+        normal = r"\mathcal{{N}}(0, {})"
+        table: list[tuple[Any, str, Any, str]] = [
+            (r"\tau_{l", r"\tau_{l}", r"\rho_{\mathrm{A}}^{2} \sigma_{\mathrm{O}}^{2} \sigma_{\mathrm{V}}^{2}", ""),
+            (r"\kappa", rf"\kappa^{{(l)}}{pair}", product, notes[0]),
+            (r"\kappa", r"o^{(l)}_{i}", "~" + normal.format("B^{(l)}" if head else "R^{(l)}"), ""),
+            (head, r"B^{(l)}", rf"{A} R^{{(l)}} {{{A}}}{T}", ""),
+            (head and "E^", r"E^{(l)}", rf"{A} R^{{(l)}} {{\mathcal{{A}}'^{{(l)}}}}{T}", ""),
+            (head, A + pair, r"\operatorname{softmax}_{\beta}(z^{(l)}_{\alpha \beta})", seen),
+            (head, "z^{(l)}" + pair, logit + both, r",\ ".join(notes[1:])),
+            (head, "q^{(l)}_{i}", "~" + normal.format(r"\sigma_{\mathrm{Q}}^{2} R^{(l)}"), ""),
+            (head, "k^{(l)}_{i}", "~" + normal.format(r"\sigma_{\mathrm{K}}^{2} R^{(l)}"), ""),
+            (head or r"\kappa", rf"R^{{(l)}}{pair}", read, ""),
+        ]
+        for mark, left, right, note in table:
+            if mark is True or (mark and mark in text):
+                drawn = str(right).startswith("~")
+                rows.append(Equation(left, right[1:] if drawn else right, note, r"\sim" if drawn else "="))
         return rows
 
 
