@@ -12,7 +12,6 @@ import sympy as sp
 from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.gram import GramEntry
-from fieldtheory.theory import block_formulas
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.block_formulas import OneLayer
 from fieldtheory.theory.definitions import Notation
@@ -23,7 +22,6 @@ from fieldtheory.theory.typesetting.latex import latex
 from fieldtheory.theory.typesetting.layout import Equation, page
 from fieldtheory.theory.typesetting.widths import TEXT_WIDTH, width
 
-_HERE = Path(__file__).parent
 # The quantities that are written out layer by layer.
 LAYER_BY_LAYER = ("saddle_point", "S21", "S22", "G12", "output_response")
 
@@ -44,13 +42,13 @@ def document(n: Notation, explicit: Notation | None = None, misprints: bool = Tr
         "activation": _closed_forms(n),
         "explicit": layer_by_layer,
     }
-    return filled(_HERE / "appendix.tex", n, FORMULAS, parts, {"misprints": misprints})
+    return _filled("appendix.tex", n, FORMULAS, parts, {"misprints": misprints})
 
 
 def block_document(n: OneLayer) -> str:
     """The text of networks of a stream and branches."""
-    one = OneLayer(n.network, False, n.column)
-    network, variances, norm, phi = block_network(one)
+    one = type(n)(n.network, False, n.column)
+    network, variances, norm, phi = _block_network(one)
     parts = {
         "network": page([network], n.column, "network"),
         "variances": page([variances], n.column, "weights"),
@@ -61,13 +59,14 @@ def block_document(n: OneLayer) -> str:
         "centred": n.network.centred,
         "gate": len(n.network.factors) > 1,
         "several": n.several,
+        **n.flags,
     }
     defined = {(e.left, e.right) for e in phi}
-    return filled(_HERE / "block_appendix.tex", n, block_formulas.FORMULAS, parts, flags, defined)
+    return _filled(n.template, n, n.table, parts, flags, defined)
 
 
-def filled(
-    template: Path,
+def _filled(
+    template: str | Path,
     n: Any,
     table: Mapping[str, Rows],
     parts: Mapping[str, Any],
@@ -86,7 +85,7 @@ def filled(
             return results_latex(name.split(","), n, table, numbered=True, defined=defined)
         return parts[name](defined) if callable(parts[name]) else parts[name]
 
-    text = template.read_text(encoding="utf-8")
+    text = (Path(__file__).parent / template).read_text(encoding="utf-8")
     text = re.sub(r"<\?(\w+):(.*?)\?>", lambda of: of[2] * flags[of[1]], text, flags=re.DOTALL)
     before, after = (re.sub("<<(.*?)>>", part, half) for half in text.split("<<symbols>>"))
     listed = symbols_latex(n.meanings(before), n.column, True)
@@ -176,7 +175,7 @@ def _wide_radicands(forms: list[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
     return {root: sp.Symbol(index.format(i), positive=True) for i, root in enumerate(wide, 1)}
 
 
-def block_network(n: OneLayer) -> tuple[list[Equation], ...]:
+def _block_network(n: OneLayer) -> tuple[list[Equation], ...]:
     """The equations of a layer, the law of its weights, what is passed on, and φ."""
     parameters = n.layers.parameters("l")
     skip, phi = latex(n.names.coefficients(n.layers, 1).skip), n.names.factors

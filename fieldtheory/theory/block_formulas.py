@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import sympy as sp
@@ -18,7 +19,7 @@ from fieldtheory.theory.action import Action
 from fieldtheory.theory.block_action import BlockNames, block_action
 from fieldtheory.theory.definitions import CONNECTED, DATA, DATA_PAIR, data_equation
 from fieldtheory.theory.generic import k, l, m
-from fieldtheory.theory.quantities import G21_ROW, table, zero
+from fieldtheory.theory.quantities import G21_ROW, Rows, table, zero
 from fieldtheory.theory.scales import Layers
 from fieldtheory.theory.typesetting.latex import COEFFICIENT, SKIP, latex
 from fieldtheory.theory.typesetting.layer_quantities import A, JointAverage, LayerQuantity, PairSum
@@ -60,6 +61,9 @@ class OneLayer:
     """
 
     fields = "CX"
+    # The document, in the folder of `appendix`, and what it says beyond the norm and gates.
+    template: str | Path = "block_appendix.tex"
+    flags: Mapping[str, bool] = {}
 
     def __init__(
         self,
@@ -83,6 +87,11 @@ class OneLayer:
         return type(self)(self.network, self.several, self.column, layers)
 
     @property
+    def table(self) -> Mapping[str, Rows]:
+        """The equations of quantities."""
+        return FORMULAS
+
+    @property
     def units(self) -> sp.Expr:
         """The number of units of the branch."""
         place = self.action.kernels.index(self.field("C", 1))
@@ -94,9 +103,13 @@ class OneLayer:
 
     def entropy(self) -> sp.Expr:
         """The term of the branch in the action, less its constraint."""
-        C = self.field(r"\tilde{C}", 1)
-        observable = self.action.observables[self.action.kernels.index(self.field("C", 1))]
-        return self.units * sp.log(HiddenAverage(sp.exp(self.paired(C * observable))))
+        population, total = self.action.populations[1], sp.S.Zero
+        place = population.fields.index(self.action.kernels.index(self.field("C", 1)))
+        for p in getattr(population, "parts", (population,)):
+            C = self.field(r"\tilde{C}", 1) * self.units / p.units
+            over = getattr(p, "over", HiddenAverage)
+            total += p.units * sp.log(over(sp.exp(self.paired(C * p.observables[place]))))
+        return total
 
     def paired(self, expr: sp.Expr) -> sp.Expr:
         """The sum over pairs of inputs."""
@@ -158,10 +171,6 @@ class OneLayer:
         carried = self.carried(*self.pair, *self.other) * self.derivative(before)
         branch = sym.WIDTH * self.derivative([C, D]) / self.units**2
         return sp.expand((self.derivative([X, Y]) - carried) / sym.WIDTH) + branch
-
-    def data(self) -> Equation:
-        """What the kernel of the input is."""
-        return data_equation(self.several)
 
     def of_stream(self, note: str = "") -> str:
         """The note of what is of N units of the stream, where it has N − 1 that are independent."""
@@ -372,7 +381,7 @@ def _definitions(n: OneLayer, text: str) -> list[Equation]:
             product = latex(hidden.variables[one] * hidden.variables[other])
             left = rf"\langle {product} \rangle_{{\mathcal{{N}}(0, Q^{{(l)}})}}"
             rows.append(Equation(left, hidden.covariance[one, other]))
-    others = {latex(_data(n)): n.data(), r"\,;": Equation(*CONNECTED)}
+    others = {latex(_data(n)): data_equation(n.several), r"\,;": Equation(*CONNECTED)}
     others[r"\nu_{0}"] = Equation(r"\nu_{0}", r"d_{\mathrm{in}} / N")
     for factor, written in zip(n.network.factors, n.names.factors, strict=True):
         if written != factor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -24,7 +23,7 @@ from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import Population
 from fieldtheory.theory.block_action import BlockNames, WickPopulation, hidden_units
 from fieldtheory.theory.typesetting.latex import COEFFICIENT
-from fieldtheory.theory.typesetting.layer_quantities import LayerQuantity
+from fieldtheory.theory.typesetting.layer_quantities import JointAverage, LayerQuantity
 from fieldtheory.transformers.transformer_chain import heads_of
 from fieldtheory.transformers.transformer_network import TransformerNetwork
 
@@ -44,13 +43,19 @@ class HeadAverage(AverageNode):
         return sp.Expr.__new__(cls, *functions, sp.Tuple(*variables), sp.ImmutableMatrix(X))
 
     def _eval_derivative(self, s: sp.Expr) -> sp.Expr:
-        (F,), law = self.functions, self.args[-2:]
+        F, *law = self.args
         moved = HeadSlope(F, s, *law) if s in covariance_symbols(self.covariance) else 0
         return HeadAverage(F.diff(s), *law) + moved
 
     def measure_latex(self, printer: LatexPrinter) -> str:
         """Over queries and keys, and values where they are not averaged yet."""
         return r"\mathrm{head}"
+
+
+class HeadExponential(JointAverage):
+    """⟨exp Σ_j C̃_j κ_j⟩ of symbolic layers."""
+
+    measure = r"\mathrm{head}"
 
 
 class HeadSlope(AverageNode):
@@ -74,6 +79,7 @@ class Heads(Population):
     averages over heads have: their variables B and X.
     """
 
+    over: ClassVar[Any] = HeadExponential
     grouped: int = 1
     columns: Any = None
     law: tuple[Any, ...] = ()
@@ -86,16 +92,15 @@ class Heads(Population):
 
     def cumulant(self, fields: Sequence[int]) -> sp.Expr:
         """By the law of total cumulance from those of the columns; all heads of a group alike."""
+        given, total = self.columns.cumulant, sp.S.Zero
         first, *second = (self.fields.index(j) for j in fields)
         if not second:
-            return self.units * self._average(self.columns.cumulant([first]))
-        (j,), others = second, [sp.Rational(1, self.grouped)] * 2
-        others[1], total = 1 - others[1], sp.S.Zero
-        for share, other in zip(others, (j, j + len(self.fields)), strict=True):
-            if share:
-                each = [self.columns.cumulant([place]) for place in (first, other)]
-                both = self._average(self.columns.cumulant([first, other]))
-                total += share * (both + self._average(*each))
+            return self.units * self._average(given([first]))
+        same = sp.Rational(1, self.grouped)
+        for share, moved in ((same, 0), (1 - same, len(self.fields)))[: self.grouped]:
+            other = second[0] + moved
+            total += share * self._average(given([first]), given([other]))
+            total += share * self._average(given([first, other]))
         return self.units * total
 
     def _average(self, *functions: sp.Expr) -> sp.Expr:
@@ -114,17 +119,15 @@ class Parallel(Population):
 
     parts: tuple[Population, ...] = ()
 
-    def _of_parts(self) -> list[tuple[Population, sp.Expr]]:
-        return [(replace(p, fields=self.fields), self.units / p.units) for p in self.parts]
-
     def logarithm(self, conjugates: Sequence[sp.Symbol]) -> sp.Expr:
         """The sum of those of both."""
-        parts = self._of_parts()
-        return sp.Add(*[p.logarithm([share * C for C in conjugates]) for p, share in parts])
+        of = (replace(p, fields=self.fields) for p in self.parts)
+        return sp.Add(*[p.logarithm([sym.WIDTH / p.units * C for C in conjugates]) for p in of])
 
     def cumulant(self, fields: Sequence[int]) -> sp.Expr:
         """The sum of those of both."""
-        return sp.Add(*[share ** len(fields) * p.cumulant(fields) for p, share in self._of_parts()])
+        of = (replace(p, fields=self.fields) for p in self.parts)
+        return sp.Add(*[(sym.WIDTH / p.units) ** len(fields) * p.cumulant(fields) for p in of])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,17 +153,16 @@ class Steps(BlockNetwork, abstract=True):
     def of(cls, network: TransformerNetwork) -> Self:
         """That of a transformer."""
         block, count = network.block, len(network.branches)
+        own = {f.name: getattr(block, f.name) for f in fields(BlockNetwork)}
         layers = {name: block.parameters[name] for name in BlockNetwork.layer_parameters}
         layers["attention_weight"] = [head.weight for head in heads_of(network)]
-        if not block.gated:
-            del layers["gate_weight_variance"]
-        own = {f.name: getattr(block, f.name) for f in fields(BlockNetwork)}
         own |= {name: np.repeat(values, count) for name, values in layers.items()}
-        own |= {"depth": network.steps, "input_dim": network.width}
-        own["readout_weight_variance"] = network.readout_weight_variance
-        own["readout_bias_variance"] = network.readout_bias_variance
-        units = {"heads": network.heads, "head_width": network.d, "kinds": network.branches}
-        return cls(transformer=network, **own | units)
+        if not block.gated:
+            own["gate_weight_variance"] = None
+        for name in ("readout_weight_variance", "readout_bias_variance", "heads"):
+            own[name] = getattr(network, name)
+        own |= {"depth": network.steps, "input_dim": network.width, "head_width": network.d}
+        return cls(transformer=network, kinds=network.branches, **own)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -176,25 +178,23 @@ class Steps(BlockNetwork, abstract=True):
         coefficients: Coefficients,
     ) -> Population:
         """Heads, hidden units or both."""
-        of = {"attention": self._heads, "mlp": partial(hidden_units, self)}
-        arguments = names, l, read, parameters, coefficients
-        parts = [of[kind](*arguments) for kind in self.kinds[(l - 1) % len(self.kinds)]]
-        if len(parts) == 1:
-            return parts[0]
-        heads, hidden = parts
-        both = zip(heads.observables, hidden.observables, strict=True)
-        observables = tuple(one + other for one, other in both)
-        signals = hidden.variables, hidden.covariance
-        return Parallel(sym.WIDTH, hidden.fields, observables, *signals, parts=tuple(parts))
+        kinds, parts = self.kinds[(l - 1) % len(self.kinds)], []
+        if "mlp" in kinds:
+            parts.append(hidden_units(self, names, l, read, parameters, coefficients))
+        if "attention" in kinds:
+            parts.append(self._heads(names, l, read, parameters))
+        first, *second = parts
+        if not second:
+            return first
+        of = first.fields, first.observables, first.variables, first.covariance
+        return Parallel(sym.WIDTH, *of, parts=tuple(parts))
 
-    def _heads(
-        self, names: BlockNames, l: int, read: sp.Matrix, parameters: Any, coefficients: Any
-    ) -> Heads:
+    def _heads(self, names: BlockNames, l: int, read: sp.Matrix, parameters: Any) -> Heads:
         net, count = self.transformer, len(names.samples)
-        pairs, label = sym.pairs(count), names.layers[l]
+        pairs, samples = sym.pairs(count), range(count)
         H, d, scale = (parameters[name] for name in ("heads", "head_width", "attention_weight"))
         if names.short:
-            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\tau_{{{label}}}")))
+            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\tau_{{{names.layers[l]}}}")))
             # Any tokens are meant by α, β, γ, δ.
             mask, zero = np.ones((count, count), dtype=bool), False
         else:
@@ -212,16 +212,15 @@ class Steps(BlockNetwork, abstract=True):
 
             return sp.Matrix(count, count, entry)
 
-        K, o = attended("B"), [names.of("o", l, s) for s in range(count)]
-        observables = [scale / d * o[s] * o[t] for s, t in pairs]
+        K, E = attended("B"), attended("E")
         if net.grouped_heads > 1:
-            E, p = attended("E"), [names.of("o'", l, s) for s in range(count)]
             K = sp.Matrix(sp.BlockMatrix([[K, E], [E.T, attended("B'")]]))
-            observables += [scale / d * p[s] * p[t] for s, t in pairs]
-            o += p
+        o = [names.of(letter, l, s) for letter in ("o", "o'") for s in samples][: K.rows]
+        heads = range(0, K.rows, count)
+        observables = tuple(scale / d * o[i + s] * o[i + t] for i in heads for s, t in pairs)
         places = tuple(range(len(observables)))
-        columns = WickPopulation(d, places, tuple(observables), tuple(o), sp.ImmutableMatrix(K))
-        X = [[names.of("X", l - 1, *sorted((s, t))) for t in range(count)] for s in range(count)]
+        columns = WickPopulation(d, places, observables, tuple(o), sp.ImmutableMatrix(K))
+        X = [[names.of("X", l - 1, *sorted((s, t))) for t in samples] for s in samples]
         variables = sorted({e for e in K if e.is_Symbol} - {*sp.flatten(X)}, key=str)
         return Heads(
             H / net.grouped_heads,
