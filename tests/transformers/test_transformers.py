@@ -317,7 +317,5 @@ def test_wrong_inputs():
         _ = ft.solve(net, np.ones((2, 2)), samples=64).kernel_shift
     with pytest.raises(ValueError, match="at most 31 tokens at width 32"):
         ft.simulate(net, np.eye(40))
-    with pytest.raises(TypeError, match="derive"):
-        ft.derive(net)
     with pytest.raises(TypeError, match="unknown argument 'order'"):
         ft.solve(net, K0, order=2)
