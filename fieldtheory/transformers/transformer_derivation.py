@@ -102,8 +102,11 @@ class OneStep(OneLayer):
         """Odd layers and even ones, if they differ."""
         if not self.flags["alternate"]:
             return super().over_layers()
-        each = self.each.items()
-        return [(step, lambda term, of=of: _Parity(term, sp.Symbol(of))) for of, step in each]
+        odd, even = self.each.values()
+        return [
+            (odd, lambda term: _Parity(term, sp.Symbol("odd"))),
+            (even, lambda term: _Parity(term, sp.Symbol("even"))),
+        ]
 
     def merged(self, rows: Callable[[OneStep], Iterable[Equation]]) -> list[Equation]:
         """Rows of all kinds of steps, those that differ with the layers that they are of."""
@@ -138,11 +141,11 @@ class OneStep(OneLayer):
         net: Any = self.network
         of, rights = net.transformer, [e.right for e in (*equations, *rows)]
         text = " ".join(right if isinstance(right, str) else latex(right) for right in rights)
+        words = ["normed"] * of.query_key_norm + ["turned"] * (of.rotary is not None)
         notes = {
             r"\ka": rf"\text{{mean of {of.grouped_heads} heads}}" * (of.grouped_heads > 1),
             r"\ma": r"\beta \text{ that } \alpha \text{ sees}",
-            "z^{": r"q, k \text{ of length } \sqrt{d}" * of.query_key_norm
-            + r"\ \text{turned by positions}" * (of.rotary is not None),
+            "z^{": rf"\text{{{' and '.join(words)} }} q, k" if words else "",
         }
         for line in _HEADS.strip().split("\n"):
             mark, definition = line.split(" & ")
@@ -222,6 +225,6 @@ def derive_transformer(network: TransformerNetwork, inputs: int = 2) -> Transfor
     inputs = validation.integer("inputs", inputs, 1)
     if inputs % network.sequences:
         raise ValueError(f"inputs must be tokens of {network.sequences} sequences, got {inputs}")
-    action = block_action(Steps.of(network), inputs)
-    of = type(network), {}, network
-    return TransformerDerivation(network.depth, inputs, network.activation, action, *of)
+    action, family = block_action(Steps.of(network), inputs), type(network)
+    known = network.depth, inputs, network.activation, action, family
+    return TransformerDerivation(*known, network=network)
