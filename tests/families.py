@@ -18,7 +18,7 @@ from fieldtheory.sklearn import NetworkGPRegressor
 PAGE = Path(__file__).parents[1] / "docs" / "theory" / "families.md"
 # What is no reason.
 NUMBER = re.compile(r"✓|-?\d[\d.e+-]*")
-HEAD = "| quantity | residual | feed-forward | blocks | diffusions |"
+HEAD = "| quantity | residual | feed-forward | blocks | transformers | diffusions |"
 
 PAIR = np.array([[0.6, 0.2], [0.2, 0.5]])
 X, Y = np.array([[1.0, 0.2], [-0.3, 1.0], [0.5, -0.8]]), np.array([0.5, -0.2, 0.1])
@@ -34,6 +34,9 @@ FAMILIES = {
     ),
     "blocks": ft.BlockNetwork(
         activation="gelu", width=64, epsilon=0.1, branch_scale=0.5, skip_scale=0.9, **COMMON
+    ),
+    "transformers": ft.TransformerNetwork(
+        depth=3, heads=8, width=64, epsilon=0.1, branch_scale=0.5, skip_scale=0.9
     ),
     "diffusions": ft.DiffusionNetwork(depth=20, width=100),
 }
@@ -82,7 +85,7 @@ def _torch(net):
 
 def _deep(net):
     """The network with ρ = 1/√L and γ = 1, where that can be said."""
-    if isinstance(net, ft.FeedForwardNetwork | ft.DiffusionNetwork):
+    if isinstance(net, ft.FeedForwardNetwork | ft.DiffusionNetwork | ft.TransformerNetwork):
         return net
     return net.replace(branch_scale="uniform", skip_scale=1.0)
 

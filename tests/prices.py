@@ -73,6 +73,11 @@ FEATURES = {
         "grams/* oracles/block* numerics/markov/*",
         "transformer_blocks.md, audit_a_model.md",
     ),
+    "transformers: attention as a chain": (
+        "transformers/*",
+        "transformers/* oracles/transformers*",
+        "transformers.md; claims of DCL, SPT",
+    ),
     "several inputs at order 1/N": (
         "numerics/several_inputs/*",
         "numerics/several_inputs/* oracles/*pair* oracles/*path*",

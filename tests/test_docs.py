@@ -108,7 +108,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.slow_but(1, 25)
+@pytest.mark.slow_but(1, 26)
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_run_and_print_what_they_show(path, tmp_path):

@@ -45,6 +45,7 @@ ROOMS = (
     "cli",
     # What registers as a family may use all, and nothing imports it by its name.
     "diffusions",
+    "transformers",
 )
 HEAVY = {
     "matplotlib",
@@ -191,8 +192,8 @@ def test_no_module_shares_its_name_with_a_public_function():
 def test_no_two_modules_share_a_name():
     names = [name.rsplit(".")[-1] for name in graph()]
     # A paper has its claims in literature and its figures in figures; audits are a room and
-    # what is drawn of them.
-    shared = {"f23", "audits"}
+    # what is drawn of them; every family has its registration.
+    shared = {"f23", "audits", "registration"}
     assert {name for name in names if names.count(name) > 1} <= shared
 
 
@@ -204,15 +205,18 @@ def test_the_package_has_its_rooms_and_nothing_beside_them():
     assert folders | modules == set(ROOMS)
 
 
-def test_only_the_list_of_families_names_diffusions():
+@pytest.mark.parametrize(
+    ("family", "name"), [("diffusions", "diffusion"), ("transformers", "fieldtheory.transformers")]
+)
+def test_only_the_list_of_families_names_them(family, name):
     lines = [
         line.strip()
         for path in PACKAGE.rglob("*.py")
-        if "diffusions" not in path.relative_to(PACKAGE).parts
+        if family not in path.relative_to(PACKAGE).parts
         for line in path.read_text(encoding="utf-8").splitlines()
-        if "diffusion" in line.lower()
+        if name in line.lower()
     ]
-    assert lines == ['_OWN = ("fieldtheory.diffusions.registration:FAMILY",)']
+    assert lines == [f'"fieldtheory.{family}.registration:FAMILY",']
 
 
 def test_imports_go_down_the_rooms():

@@ -26,7 +26,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
         N = N' Var K^(L) / (deviation² K^(L)²)
 
     from Var K to order 1/N at any width N'; K^(L) is the mean square of the last hidden layer. A
-    `BlockNetwork` keeps M/N.
+    `BlockNetwork` keeps M/N, transformers keep the width of their heads.
 
     Parameters
     ----------

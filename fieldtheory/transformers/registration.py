@@ -12,4 +12,13 @@ FAMILY = Family(
         "simulate": "fieldtheory.transformers.transformer_simulation:simulate_transformer",
     },
     names=("TransformerNetwork", "TransformerSolution"),
+    # Their statements are in words.
+    papers={
+        "DCL": ("arXiv:2103.03404, abstract and introduction", ""),
+        "SPT": ("arXiv:2206.03126, abstract and introduction", ""),
+    },
+    claims="fieldtheory.transformers.collapse_claims",
+    pictures={"transformers": "fieldtheory.transformers.transformer_figures"},
+    figures={"transformers.layers": "", "transformers.tokens": ""},
+    figure_notes="transformers.* show what attention and MLPs add, and how alike tokens become.",
 )

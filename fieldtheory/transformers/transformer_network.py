@@ -11,6 +11,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.networks.activations import Activation, as_activation
 from fieldtheory.networks.block import BlockNetwork
+from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.schedules import layer_values, require_positive
@@ -22,6 +23,43 @@ _PER_LAYER = (*_VARIANCES, "logit_scale")
 # Of the stream, which the MLP shares with attention.
 _OF_STREAM = ("depth", "width", "normalization", "norm_position", "epsilon", "skip_scale")
 _FLAGS = ("parallel", "query_key_norm")
+_WITHOUT = reasons(
+    {
+        "digits, proven, log_kernels, log_response": "averages over softmax are sampled in float64",
+        "order, mean_shift_2, kernel_shift_2, variance_2, third_cumulant, four_point_2, "
+        "order_ratio, resummed_mean, resummed_variance": (
+            "order 1/N² takes third derivatives of averages over softmax"
+        ),
+        "decorrelation": "correlation has what tokens share, with its error",
+        "residual_response, full_response, output_response, convention": (
+            "response has the derivatives of all pairs of tokens by all pairs"
+        ),
+        "response_shift, response_shift_error, residual_response_shift, output_response_shift, "
+        "simulate_response": "of responses only those of infinite width are there",
+        "stream_variance, four_point, four_point_error, output_kurtosis": (
+            "Gram matrices of the stream are its kernels: see kernel_variance, stream_covariance"
+        ),
+        "covariance_with": "G11 and stream_covariance have all pairs of tokens",
+        "tangent_kernels, output_tangent_kernel": (
+            "averages of gradients by the weights of attention are not computed"
+        ),
+        "torch_module": "attention in torch is that of other libraries, which `audit` reads",
+        "kernel, spectrum, power_coefficients, NetworkGPRegressor, posterior, tilted_posterior, "
+        "data_variability, X": "an input is a sequence of tokens and not one vector",
+        "optimal_scaling, spread_scaling, optimal_output_variance, critical_block, "
+        "susceptibilities, component_kernels": (
+            "tokens move each other, through two branches: see response and shares"
+        ),
+        "depth_limit": "what attention adds is sampled layer by layer, and has no flow over l/L",
+        "method, variance_reduction": "draws of its Gram matrices are exact at every width",
+        "sweep": "its scales have no batch axes: call solve for each",
+    }
+)
+_OF_BLOCKS = (
+    *("abbreviate", "misprints", "tangent_kernel", "saturation", "large_depth"),
+    *("diagrams", "correction"),
+)
+_WITHOUT |= {name: BlockNetwork.without[name] for name in _OF_BLOCKS}
 
 
 @named_parameters
@@ -97,10 +135,7 @@ class TransformerNetwork(NetworkFamily):
     functions: ClassVar[Mapping[str, str]] = FAMILY.functions
     layer_parameters: ClassVar[tuple[str, ...]] = ()
     batch_shape: ClassVar[tuple[int, ...]] = ()
-    without: ClassVar[Mapping[str, str]] = {
-        name: BlockNetwork.without[name]
-        for name in ("abbreviate", "misprints", "tangent_kernel", "saturation", "large_depth")
-    } | {name: BlockNetwork.without[name] for name in ("diagrams", "correction")}
+    without: ClassVar[Mapping[str, str]] = _WITHOUT
     markov: ClassVar[bool] = True
 
     depth: int

@@ -91,7 +91,10 @@ CASES = {
     "derive": [
         *((f"-L 1 --branch-scale '{text}'", "branch_scale must be") for text in ("x", "0.1,0.2")),
     ],
-    "verify": [("--coverage --format html", "format must be")],
+    "verify": [
+        ("--coverage --format html", "format must be"),
+        ("--coverage --paper SPT", "papers must have numbered equations"),
+    ],
     "critical": [
         ("--skip-scale x", "skip_scale must be a number or numbers"),
         ("--depth 10", "depth and width must be given together"),

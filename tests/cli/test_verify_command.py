@@ -202,8 +202,9 @@ def test_coverage_is_counted_without_checks(monkeypatch):
     monkeypatch.setattr(checks, "run_checks", None)
     monkeypatch.setattr(verdicts, "verdicts", None)
     *table, total = call("verify", "--coverage").stdout.splitlines()
-    sums = table[-len(verdicts.PAPERS) :]
-    assert [line.split(":")[0] for line in sums] == list(verdicts.PAPERS)
+    numbered = [paper for paper in verdicts.PAPERS if paper not in ("DCL", "SPT")]
+    sums = table[-len(numbered) :]
+    assert [line.split(":")[0] for line in sums] == numbered
     assert total.endswith(" of 228") and sums[3].endswith(", 1 definition")
     assert any(line.split() == ["F25", "(66)", "verdict", "proved"] for line in table)
     rows = json.loads(call("verify", "--coverage", "--paper", "PF", "-f", "json").stdout)

@@ -47,6 +47,8 @@ SMALL = {
     "sr.table2": {"depths": (2,), "training": 20, "splits": 2},
     "sr.table3": {"quick": True},
     "sr.width": {"depths": (2, 3), "samples": 20},
+    "transformers.layers": {"depth": 2, "tokens": 3},
+    "transformers.tokens": {"depth": 2, "tokens": 3},
     "width.orders": {"widths": (4, 8), "samples": 20},
 }
 # Curves that are in the csv file alone, or drawn at some of their points, as a line across the
@@ -91,6 +93,9 @@ CURVES = {
     ("sr.fig3", "b", "decreasing"): ("mean", 1),
     ("sr.table2", "b", "unscaled, L = 2"): ("accuracies", 0, 0),
     ("sr.width", "a", "unscaled, simulation"): ("simulated", 0),
+    ("transformers.layers", "b", r"rho = 1/\sqrt{2L}, MLP"): ("shares", 1, 1),
+    ("transformers.tokens", "a", "s = 4"): ("correlations", 2),
+    ("transformers.tokens", "b", "no mask, last block"): ("attention_shares", 1, 1),
     ("width.orders", "d", "relu, simulation"): ("simulated", 1, 1),
 }
 
@@ -144,7 +149,7 @@ def drawn_rows(figure):
                 yield image.get_offsets()[:, 1]
 
 
-@pytest.mark.slow_but(0, 3, 7, 11, 16, 20, 26, 32)
+@pytest.mark.slow_but(0, 3, 7, 11, 16, 20, 26, 32, 34)
 @pytest.mark.parametrize("name", SMALL)
 def test_curves_are_drawn(name):
     numbers = small(name)

@@ -91,6 +91,13 @@ EVIDENCE = {
         "section 4.2, Fig. 4 φ = tanh, edge of chaos, "
         "σ_w = 1, σ_b = 0, L = 500, z from −2 to 2": "-0.9799 at z = -2, 1",
     },
+    "DCL": {
+        "abstract, pure attention 8 tokens, causal": "1.018 at 1 − c = 0.01",
+        "abstract, skip connections 8 tokens, uniform attention, L = 12, 48, 192, ρ = 1, "
+        "correlations": "0.9981 at L = 12",
+        "abstract, MLPs 8 tokens, tanh, σ²_w = 9": "3.011 at 1 − c = 0.01",
+    },
+    "SPT": {},
 }
 
 
@@ -102,6 +109,7 @@ LONG = {
     *(("F25", f"({n})") for n in (42, 49, 65, 116, 131, 137)),
     *(("F25", place) for place in ("(137), first line", "(140), second line", "section III.4")),
     ("F23", "(9)"),
+    *(("DCL", f"{place}, MLPs") for place in ("abstract", "introduction")),
 }
 
 

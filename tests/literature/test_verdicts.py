@@ -10,7 +10,7 @@ from fieldtheory.numerics import chunks
 
 
 def test_all_papers_or_some():
-    assert list(verdicts.PAPERS) == ["F25", "F23", "PDLT-B", "SR", "PF"]
+    assert list(verdicts.PAPERS) == ["F25", "F23", "PDLT-B", "SR", "PF", "DCL", "SPT"]
     assert verdicts.claims() == sum(verdicts.PAPERS.values(), start=())
     assert verdicts.claims(["F23"]) == f23.CLAIMS
     assert verdicts.claims(()) == ()

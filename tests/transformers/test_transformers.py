@@ -261,6 +261,13 @@ def test_shares_and_correlations():
     assert (s.shares[1::2, 1] == 0).all() and (s.shares[2::2, 0] == 0).all()
 
 
+def test_the_required_width_is_that_of_heads_of_one_width():
+    net = ft.TransformerNetwork(depth=2, heads=4, width=32)
+    s = ft.solve(net.at_width(-(-ft.required_width(net, K0, 0.05) // 8) * 8), K0)
+    relative = np.diagonal(np.sqrt(s.kernel_variance[-1]) / s.kernels[-2]).max()
+    assert abs(relative / 0.05 - 1) < 0.02
+
+
 def test_files_and_tables(tmp_path):
     net = network(transformer(32, **ALL), 32)
     s = ft.solve(net, K0, samples=64)
@@ -317,5 +324,5 @@ def test_wrong_inputs():
         _ = ft.solve(net, np.ones((2, 2)), samples=64).kernel_shift
     with pytest.raises(ValueError, match="at most 31 tokens at width 32"):
         ft.simulate(net, np.eye(40))
-    with pytest.raises(TypeError, match="unknown argument 'order'"):
+    with pytest.raises(TypeError, match="order is not there for a Trans"):
         ft.solve(net, K0, order=2)
