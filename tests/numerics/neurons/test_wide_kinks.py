@@ -49,11 +49,6 @@ def test_mean_shift(name, K0, scale):
     assert found[2] == pytest.approx(second, rel=1e-9)
 
 
-def test_softsign_as_it_stands_in_the_issue():
-    shift = ft.solve(ft.ResidualNetwork(depth=3, activation="softsign"), 100.0).mean_shift
-    assert shift[2] == pytest.approx(-1.01031e-5, rel=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore::fieldtheory.ValidityWarning")
 @pytest.mark.parametrize(("name", "depth"), [slow("sinh", 20), ("exp", 5)])
 def test_exponentials_by_neurons_and_by_closed_forms(name, depth):

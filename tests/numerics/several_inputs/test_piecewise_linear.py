@@ -57,18 +57,6 @@ def test_second_derivatives_by_euler_and_by_differences():
     np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SLOPES)
-def test_hermite_coefficients_give_the_same(name):
-    signals, pairs = signals_of(name, TWO), np.array([1])
-    series = feature_correlators._correlators(signals, 155).values
-    found = piecewise_linear.correlators(signals)
-    np.testing.assert_allclose(found, series, rtol=0, atol=1e-11 * series.max())
-    series = feature_correlators._correlators_by_kernels(signals, pairs, 155).values
-    found = piecewise_linear.correlators_by_kernels(signals, pairs)
-    np.testing.assert_allclose(found, series, rtol=0, atol=1e-9 * np.abs(series).max())
-
-
 @pytest.mark.slow_but(14)
 @pytest.mark.parametrize("name", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("apart", [1e-13, 1e-11, 1e-9, 3e-8])
