@@ -12,10 +12,9 @@ import fieldtheory as ft
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.action import chain_action
-from fieldtheory.theory.diagrams.enumeration import Graph, Line, graphs, symmetry_factor
+from fieldtheory.theory.diagrams.enumeration import graphs
 from fieldtheory.theory.diagrams.loop_expansion import (
     Correction,
-    _factor,
     contracted,
     diagrams,
     vertex_tensor,
@@ -63,38 +62,6 @@ def test_diagrams_are_the_series_of_an_integral(legs, loops):
     order = 2 * (loops + legs - 1) - legs
     known = wick.cumulants(COUPLINGS, A, B, legs, order)[legs - 1][order]
     assert sum(map(of_numbers, graphs(legs, loops))) == sp.Rational(known)
-
-
-def test_the_brute_force_counts_pairings():
-    """<c^4> = 3 A^2, <c^2 c~^2> = 2 B^2, <c^3 c~> = 3 A B, and no more c~ than c."""
-    pairs = {(4, 0): 3 * A**2, (2, 2): 2 * B**2, (3, 1): 3 * A * B, (1, 3): 0, (2, 1): 0}
-    assert {key: wick.gaussian_moment(*key, A, B) for key in pairs} == pairs
-
-
-@pytest.mark.parametrize(
-    "graph, factor",
-    [
-        (Graph(2, (), (Line("G11", 0, 1),)), 1),
-        (Graph(1, ((1, 2),), (Line("G11", 1, 1), Line("G12", 0, 1))), sp.Rational(1, 2)),
-        # Two equal blobs behind one vertex: two permutations of each and one of both.
-        (
-            Graph(
-                1,
-                ((1, 2), (1, 2), (1, 2)),
-                (
-                    Line("G11", 2, 2),
-                    Line("G11", 3, 3),
-                    Line("G12", 0, 1),
-                    Line("G12", 1, 2),
-                    Line("G12", 1, 3),
-                ),
-            ),
-            sp.Rational(1, 8),
-        ),
-    ],
-)
-def test_symmetry_factors_that_are_known(graph, factor):
-    assert symmetry_factor(graph) == factor
 
 
 @pytest.mark.parametrize("legs, loops", ORDERS)
@@ -229,13 +196,6 @@ def test_latex_renders(katex_failures):
     shown = {f"{k}": th.correction(*k).latex() for k in ORDERS}
     shown |= {"notebook": th.diagrams()[1]._repr_latex_().strip("$")}
     assert katex_failures(shown) == {}
-
-
-def test_factors_are_written_where_they_are_not_one():
-    found = [(_factor(d), d.symmetry_factor, len(d.leg_orders)) for d in diagrams(2, 1)]
-    half = sp.Rational(1, 2)
-    known = {("", 1, 1), ("(× 2)", 1, 2), ("1/2", half, 1), ("1/2 (× 2)", half, 2)}
-    assert set(found) == known
 
 
 @pytest.mark.slow
