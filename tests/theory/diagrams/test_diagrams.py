@@ -15,6 +15,7 @@ from fieldtheory.theory.action import chain_action
 from fieldtheory.theory.diagrams.enumeration import graphs
 from fieldtheory.theory.diagrams.loop_expansion import (
     Correction,
+    _factor,
     contracted,
     diagrams,
     vertex_tensor,
@@ -22,7 +23,7 @@ from fieldtheory.theory.diagrams.loop_expansion import (
 from fieldtheory.theory.hessian import hessian
 from fieldtheory.theory.propagator import Propagator
 from fieldtheory.theory.saddle_point import saddle_point
-from tests.oracles import linear_width, shallow_width, wick
+from tests.oracles import linear_width, wick
 from tests.theory.typesetting.test_latex import pdflatex, typeset
 
 # Legs and loops; what the issue asks for first.
@@ -104,36 +105,15 @@ HIDDEN, SECOND, READOUT = (
     rationals("2/5", 0, "4/5"),
     rationals("3/2", "1/5", 1),
 )
-# Depth, features of a signal, (a, c, γ) of every layer.
-SOLVED = {
-    "linear": (2, lambda h: (h,), [HIDDEN, SECOND, READOUT]),
-    "square": (1, lambda h: (h**2,), [HIDDEN, READOUT]),
-    "both": (1, lambda h: (h + h**2 / 3,), [HIDDEN, READOUT]),
-}
+COEFFICIENTS = [HIDDEN, SECOND, READOUT]
 
 
-COSTLY = [(3, 0), (1, 2)]
-
-
-@pytest.mark.slow_but(1)
-@pytest.mark.parametrize(
-    "case, legs, loops",
-    [
-        *[("linear", *order) for order in ORDERS],
-        *[("square", *order) for order in ORDERS if order not in COSTLY],
-        *[pytest.param("square", *order, marks=pytest.mark.slow) for order in COSTLY],
-        *[pytest.param("both", *order, marks=pytest.mark.slow) for order in ORDERS],
-    ],
-)
-def test_networks_that_are_solved_at_every_width(case, legs, loops):
-    """All layers, in fractions; and what is said to vanish does."""
-    depth, features, coefficients = SOLVED[case]
-    weights, biases, skips = zip(*coefficients, strict=True)
-    if case == "linear":
-        known = linear_width.kernel_cumulants("1/2", weights, biases, skips[:-1])
-    else:
-        known = shallow_width.kernel_cumulants("1/2", features, weights, biases, skips[0])
-    vertex, lines = network_action(depth, features, coefficients)
+@pytest.mark.parametrize("legs, loops", ORDERS)
+def test_networks_that_are_solved_at_every_width(legs, loops):
+    """Linear ones: all layers, in fractions; and what is said to vanish does."""
+    weights, biases, skips = zip(*COEFFICIENTS, strict=True)
+    known, depth = linear_width.kernel_cumulants("1/2", weights, biases, skips[:-1]), 2
+    vertex, lines = network_action(depth, lambda h: (h,), COEFFICIENTS)
     found, order = np.zeros((depth + 2,) * legs, dtype=object), loops + legs - 1
     for diagram in diagrams(legs, loops):
         value = contracted(diagram.graph, vertex, lines)
@@ -196,6 +176,13 @@ def test_latex_renders(katex_failures):
     shown = {f"{k}": th.correction(*k).latex() for k in ORDERS}
     shown |= {"notebook": th.diagrams()[1]._repr_latex_().strip("$")}
     assert katex_failures(shown) == {}
+
+
+def test_factors_are_written_where_they_are_not_one():
+    found = [(_factor(d), d.symmetry_factor, len(d.leg_orders)) for d in diagrams(2, 1)]
+    half = sp.Rational(1, 2)
+    known = {("", 1, 1), ("(× 2)", 1, 2), ("1/2", half, 1), ("1/2 (× 2)", half, 2)}
+    assert set(found) == known
 
 
 @pytest.mark.slow

@@ -297,6 +297,22 @@ def test_the_measure_is_the_same_at_every_depth(depth):
         assert "K" in measures and measures <= {"K", *layers}
 
 
+def test_saddle_point_of_a_pair_is_starred_once():
+    text = derivation(1, 2).latex("saddle_point", layers="explicit")
+    assert r"C^{(1)}_{\alpha \beta, *} &= a_{1}" in text
+    assert r"\phi(h^{(0)}_{\alpha}) \phi(h^{(0)}_{\beta})" in text
+    assert text.count(r"\tilde{C}") == 1
+    assert r"\tilde{C}^{(l)}_{\alpha \beta, *} &= 0 \quad (0 \leq l \leq 2)" in text
+    assert "_*" not in text
+
+
+def test_kernels_have_the_indices_of_pairs():
+    for inputs, left in ((1, "&K^{(l)} ="), (2, r"&K^{(l)}_{\alpha \beta} =")):
+        assert left in derivation(1, inputs).latex("kernels")
+    constraints = r"= - N \sum_{\alpha \leq \beta} \left(\nu_{0} C^{(0)}_{\alpha \beta} \tilde{C}"
+    assert constraints in derivation(1, 2).latex("action").replace("&", "")
+
+
 @pytest.mark.parametrize(
     "name", ["saddle_point", "hessian", "G12", "output_response", "tangent_kernel"]
 )
