@@ -78,6 +78,17 @@ def test_public_name_and_errors():
         explain(GaussianAverage(sp.tanh(K * x) ** 2, x, 1))
 
 
+def test_text_and_html():
+    long = GaussianAverage(sp.tanh(x) ** 2 * sum(sp.cos(n * x) for n in range(2, 12)), x, K)
+    table = explain([RULES["panels"], long])
+    text, html = " ".join(str(table).split()), table._repr_html_()
+    for row in table.rows:
+        assert f"{row.variables} {row.rule} {row.reason[:20]}" in text
+        assert f">${row.latex}$</td>" in html and f">{row.rule}</td>" in html
+    assert table.rows[0].average in text and "…" in text
+    assert str(explain(K + 1)) == "no averages" == explain(K + 1)._repr_html_()[3:-4]
+
+
 def test_routes_of_a_solution():
     """Each algorithm is there where it has to be, of φ that no other test has filled tables for."""
     many = ft.input_kernel(
