@@ -163,12 +163,6 @@ def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
                 np.testing.assert_allclose(values[k], expected, rtol=1e-13)
 
 
-def test_fields_are_named_in_words_and_in_latex():
-    grid = ft.sweep(NET, 0.05, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
-    assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}", "units": "1"}
-    assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
-
-
 def test_two_processes_give_the_same_numbers():
     over = {"branch_scale": np.linspace(0.1, 1, 7), "depth": [3, 4]}
     one = ft.sweep(NET, 0.05, over=over, chunk=3)
