@@ -126,5 +126,3 @@ def _measured(
             distinct=axes[1] <= axes[-1],
             next_orders={},
         )
-
-

@@ -15,7 +15,6 @@ from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
 
-
 # The fields with a standard error.
 ESTIMATED = {
     name: replace(field, written="always", error=True) for name, field in DIFFUSION_FIELDS.items()
@@ -185,7 +184,6 @@ class DiffusionEnsemble(DiffusionResult):
         start = input_layer(self.network, self.inputs)
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
         return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]))
-
 
     def __repr__(self) -> str:
         net = self.network

@@ -155,7 +155,6 @@ class DiffusionSolution(DiffusionResult):
     def _wide(self) -> WideNetwork:
         return WideNetwork(self.network, starts_of(self.inputs))
 
-
     def __repr__(self) -> str:
         net = self.network
         return (

@@ -211,7 +211,6 @@ def fig4(
     return Numbers(curves, chosen, values)
 
 
-
 @styled
 def draw_fig4(numbers: Numbers) -> Any:
     """PF Fig. 4 with theory above simulations, all with one scale of colours."""
