@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.networks import BlockNetwork, FeedForwardNetwork, ResidualNetwork
-from fieldtheory.networks.activations import Activation, named_activation
+from fieldtheory.networks.activations import named_activation
 from fieldtheory.networks.parameters import hint
 from fieldtheory.networks.schedules import Schedule, follows_depth
 
@@ -22,17 +22,6 @@ from fieldtheory.networks.schedules import Schedule, follows_depth
 LAYERED = (ResidualNetwork, FeedForwardNetwork, BlockNetwork)
 _CALLED = {"residual": "ResidualNetwork", "block": "BlockNetwork"}
 _WHOLE = ("depth", "width", "input_dim")
-
-
-def activation(text: str, name: str = "activation") -> Activation:
-    """φ from its name or from arithmetic in h, under the name that was typed.
-
-    Examples
-    --------
-    >>> activation("0.5*h*erf(h)")
-    Activation('0.5*h*erf(h)': h*erf(h)/2)
-    """
-    return named_activation(name, text)
 
 
 def numbers(name: str, text: str) -> float | list[float]:
@@ -89,7 +78,7 @@ def parameter(name: str, text: str) -> Any:
     """
     word = text.strip()
     if name.endswith("activation"):
-        return activation(word, name)
+        return named_activation(name, word)
     # Of ρ_l it is a schedule.
     if word == "none" and name != "branch_scale":
         return None
@@ -240,7 +229,9 @@ def parameters(
 
     What is None is not typed.
     """
-    content = {} if file is None else loaded("network", file, _toml)
+    content = {}
+    if file is not None:
+        content = loaded("network", file, lambda path: tomllib.loads(path.read_text("utf-8")))
     if schedule is not None and typed.get("branch_scale") is not None:
         raise ValueError(
             f"schedule and branch_scale must not both be given, got {schedule!r} and "
@@ -265,10 +256,6 @@ def parameters(
     depth = {} if hasattr(kinds[named], "depth") else {"depth": 50}
     read = {n: parameter(n, v) if isinstance(v, str) else v for n, v in given.items()}
     return kinds[named], depth | read
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def decimals(value: Any) -> Any:
