@@ -27,6 +27,7 @@ import sympy as sp
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps
+from fieldtheory.averages.nodes import float_forms
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.precise_rules import PRECISE, legendre, number
 from fieldtheory.compiling.functions import lambdify
@@ -156,15 +157,10 @@ def _integral(mixed: sp.Expr, pairs: list[tuple[Any, ...]]) -> Any:
     raise PrecisionError(f"⟨φ² ; φ²⟩ of layers did not reach {digits} digits with {fewer} nodes")
 
 
-def _root(value: Any) -> Any:
-    # Determinants of singular covariances come out as −0.0…01 by rounding.
-    return mpmath.sqrt(max(value, 0))
-
-
 # The arithmetic of mpmath, to the digits ``mpmath.mp.dps`` at the time of a call.
 MPMATH = Arithmetic(
     number=number,
-    functions={**vars(mpmath), "sqrt": _root},
+    functions={**vars(mpmath), "sqrt": float_forms.MPMATH["sqrt"]},
     resolved=lambda node, functions: resolve(node, "mpmath", functions).value,
     correlators=LayerCorrelators,
 )

@@ -67,7 +67,12 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
     """``function`` of F with a symbol for each exponential, and integer powers of it."""
     symbols: dict[sp.Expr, sp.Dummy] = {}
     masks = {}
-    for u, contents in _by_primitive(F).items():
+    # The exponentials e^{cu} and their numbers c, by u.
+    numbers: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
+    for e in F.atoms(sp.exp):
+        content, primitive = e.exp.as_content_primitive()
+        numbers[primitive][e] = content
+    for u, contents in numbers.items():
         unit = reduce(sp.gcd, contents.values())
         for e, content in contents.items():
             power = content / unit
@@ -75,15 +80,6 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
             masks[e] = symbols.setdefault(sp.exp(base), sp.Dummy(positive=True)) ** power
     back = {symbol: e for e, symbol in symbols.items()}
     return function(F.xreplace(masks)).xreplace(back)
-
-
-def _by_primitive(F: sp.Expr) -> dict[sp.Expr, dict[sp.Expr, sp.Expr]]:
-    """The exponentials e^{cu} of F and their numbers c, by u."""
-    numbers: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
-    for e in F.atoms(sp.exp):
-        content, primitive = e.exp.as_content_primitive()
-        numbers[primitive][e] = content
-    return numbers
 
 
 _EXPIT, _SOFTPLUS, _LOG_COSH = map(sp.Function, ("expit", "softplus", "log_cosh"))
