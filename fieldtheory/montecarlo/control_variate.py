@@ -204,12 +204,10 @@ def _one_tile(
         root = lower_root(np.broadcast_to(kernel, (samples, *K0.shape)))
         return np.stack([correlated(root, z), correlated(point.roots[l], z)])
 
-    def of_finite_width(*features: np.ndarray) -> np.ndarray:
-        return gram(*(psi[0] for psi in features))
-
     # Pairs before networks and neurons, as the gains take them.
     kappa, u = np.zeros((2, pairs, samples, width))
-    sampler = Neurons(network, driven, of_finite_width)
+    # Kernels are those of the network of finite width.
+    sampler = Neurons(network, driven, lambda *features: gram(*(psi[0] for psi in features)))
     for l, C in forward(sampler, K0):
         (h, g), features = sampler.h, sampler.features
         with np.errstate(over="ignore", invalid="ignore"):

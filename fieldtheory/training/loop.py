@@ -188,7 +188,9 @@ def train(
         if records and (observe or start < steps):
             with torch.random.fork_rng():
                 _require_same(_observed(observe, module), records)
-        closed = _needs_closure(optimiser)
+        # LBFGS and its like evaluate the loss themselves.
+        closure = inspect.signature(optimiser.step).parameters.get("closure")
+        closed = closure is not None and closure.default is inspect.Parameter.empty
         written, clock = start, time.monotonic()
         left: Any = range(start, steps)
         if progress:
@@ -214,12 +216,6 @@ def train(
                 checkpoints.write(path, run, module, optimiser, step + 1, records)
                 written, clock = step + 1, time.monotonic()
     return _history(records)
-
-
-def _needs_closure(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether it evaluates the loss itself, as LBFGS does."""
-    closure = inspect.signature(optimiser.step).parameters.get("closure")
-    return closure is not None and closure.default is inspect.Parameter.empty
 
 
 def _descend(optimiser: torch.optim.Optimizer, losses: torch.Tensor) -> torch.Tensor:
