@@ -200,24 +200,14 @@ def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
     return Rule(PANELS, _REASONS[PANELS], average)
 
 
-class Shifted(NamedTuple):
-    """Σ factor ⟨F(h)⟩ of one variable with a mean."""
-
-    mean: sp.Expr
-    variable: sp.Expr
-    # F without other symbols.
-    terms: tuple[tuple[sp.Expr, sp.Expr], ...]
-
-
-def shifted(node: sp.Expr) -> Shifted | None:
-    """An average ⟨F(h + m)⟩ as one of a variable with the mean m; None if it is no such average.
+def shifted(node: sp.Expr) -> tuple[sp.Expr, list[tuple[sp.Expr, sp.Expr]]] | None:
+    """The mean m and Σ factor F(h) of an average ⟨F(h + m)⟩; None if it is no such average.
 
     Examples
     --------
     >>> y, m = sp.symbols("y m", real=True)
-    >>> found = shifted(GaussianAverage((y + m) * sp.tanh(y + m - 1), y, 2))
-    >>> found.mean, found.terms
-    (m, ((1, y*tanh(y - 1)),))
+    >>> shifted(GaussianAverage((y + m) * sp.tanh(y + m - 1), y, 2))
+    (m, [(1, y*tanh(y - 1))])
     """
     if not isinstance(node, GaussianAverage) or len(node.variables) != 1:
         return None
@@ -225,12 +215,10 @@ def shifted(node: sp.Expr) -> Shifted | None:
     unknown = F.free_symbols - {h}
     for mean in sorted(_means(F, h, unknown), key=sp.default_sort_key):
         centred = F.xreplace({h: h - mean}).replace(lambda e: e.is_Add, sp.expand)
-        terms = []
-        for term in sp.Add.make_args(sp.expand(centred, deep=False)):
-            factor, function = term.as_independent(h, as_Add=False)
-            terms.append((factor, function))
+        parts = sp.Add.make_args(sp.expand(centred, deep=False))
+        terms = [part.as_independent(h, as_Add=False) for part in parts]
         if not any(function.has(*unknown) for _, function in terms):
-            return Shifted(mean, h, tuple(terms))
+            return mean, terms
     return None
 
 

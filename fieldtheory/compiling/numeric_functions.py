@@ -86,11 +86,12 @@ def integral(
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average and a call of it as a function of the covariance."""
     unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
-    if unknown and unknown <= node.covariance.free_symbols and (average := shifted(node)):
+    if unknown and unknown <= node.covariance.free_symbols and (parts := shifted(node)):
+        mean, factors = parts
         make = mean_about if backend == "numpy" else precise_mean_about
-        K = node.covariance[0, 0]
-        rules = [(factor, make(F, average.variable)) for factor, F in average.terms]
-        terms = [f * call(rule.function, [K, average.mean], functions) for f, rule in rules]
+        K, (variable,) = node.covariance[0, 0], node.variables
+        rules = [(factor, make(F, variable)) for factor, F in factors]
+        terms = [f * call(rule.function, [K, mean], functions) for f, rule in rules]
         return rules[0][1], sp.Add(*terms)
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))

@@ -15,18 +15,7 @@ COLUMNS = ("panel", "curve", "x", "y", "error")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One curve, or one row of a matrix, of one panel.
-
-    Attributes
-    ----------
-    panel : str
-        The letter or the name of the panel.
-    label : str
-        The label that distinguishes the curve from others of its panel.
-    x, y : ndarray, shape (S,)
-    error : ndarray, shape (S,), or None
-        Standard error of y, where y is simulated.
-    """
+    """One curve of a panel, or one row of a matrix: arrays (S,), with errors where simulated."""
 
     panel: str
     label: str

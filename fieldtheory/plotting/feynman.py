@@ -23,15 +23,7 @@ class Stroke(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A diagram on the plane, about the origin.
-
-    Parameters
-    ----------
-    vertices : ndarray, shape (V, 2)
-    names : list of (str, ndarray)
-        The labels of the legs, and where they stand.
-    strokes : list of Stroke
-    """
+    """A diagram on the plane, about the origin: vertices (V, 2), labels of the legs, strokes."""
 
     vertices: np.ndarray
     names: list[tuple[str, np.ndarray]]

@@ -22,18 +22,11 @@ from fieldtheory.theory.elementary_averages import X
 
 @dataclass(frozen=True)
 class Sums:
-    """⟨F;F⟩ of layers and its slopes.
+    """⟨F;F⟩ of layers and its slopes."""
 
-    Parameters
-    ----------
-    own : list of mpf
-        ⟨F;F⟩ of every layer with itself.
-    sums : pair of ndarrays of mpf, shape (m, m)
-        For i < j ⟨F(h_i) ; F(h_j)⟩ and its derivative by the variance of h_j; None where the
-        series does not end.
-    """
-
+    # Of every layer with itself.
     own: list[Any]
+    # For i < j, and derivatives by the variance of h_j; None where the series does not end.
     sums: tuple[np.ndarray, np.ndarray]
 
     @classmethod

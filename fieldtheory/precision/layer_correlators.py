@@ -46,14 +46,6 @@ _NODES, _MORE, _RULES = 2.0, 1.4, 6
 class LayerCorrelators:
     """The connected correlators of all pairs of layers, see `arithmetic.Correlators`.
 
-    Parameters
-    ----------
-    averages : LayerAverages
-    covariances : list of lists
-        Cov(h^(k), h^(l)), (L + 1, L + 1).
-    used : list of bool
-        Which layers enter. Their variances are positive, no two of them correlated entirely.
-
     Examples
     --------
     >>> from fieldtheory.theory.elementary_averages import network_averages
@@ -64,7 +56,9 @@ class LayerCorrelators:
     """
 
     averages: LayerAverages
+    # Cov(h^(k), h^(l)), (L + 1, L + 1).
     covariances: list[list[Any]]
+    # Layers that enter: variances are positive, no two of them correlated entirely.
     used: list[bool]
 
     @cached_property
