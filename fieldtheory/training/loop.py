@@ -200,7 +200,12 @@ def train(
             x, y = batch(step)
             losses = error(_outputs(module, x), y)
             if not torch.isfinite(losses).all():
-                raise DivergenceError(_diverged(losses, step, path, written), _history(records))
+                bad = losses[~torch.isfinite(losses)].flatten()
+                of = f" of {len(bad)} of {losses.numel()} copies" if losses.ndim else ""
+                message = f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps"
+                if path and written:
+                    message += f"; {str(path)!r} holds the state after {written} steps"
+                raise DivergenceError(message, _history(records))
             if step % every == 0:
                 observed = _observed(observe, module)
                 _require_same(observed, records)
@@ -348,10 +353,3 @@ def _history(records: list[dict[str, torch.Tensor]]) -> TrainingHistory:
     return TrainingHistory(
         steps, loss, {name.removeprefix(_PREFIX): values for name, values in arrays.items()}
     )
-
-
-def _diverged(loss: torch.Tensor, step: int, path: Path | None, written: int) -> str:
-    bad = loss[~torch.isfinite(loss)].flatten()
-    of = f" of {len(bad)} of {loss.numel()} copies" if loss.ndim else ""
-    kept = f"; {str(path)!r} holds the state after {written} steps" if path and written else ""
-    return f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps{kept}"

@@ -121,7 +121,11 @@ class PairAverages:
             if not len(left):
                 break
             smooth = series.smooth(a[left], b[left])
-            tried = _may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))
+            # A series is worth trying where |c|^N is small, or that of a smooth φ nearly converged.
+            with np.errstate(divide="ignore"):
+                log_c = np.log1p(-np.minimum(gap[left], 1.0))
+            tried = (series.order * log_c < np.log(1e-14)) | (smooth & (reached[left] < _NEARLY))
+            tried |= series.order <= SETTINGS.series_orders[1]
             if series.order == SETTINGS.series_orders[-1]:
                 self._asked_long += int(np.count_nonzero(tried))
                 tried &= self._asked_long >= SETTINGS.long_series_pairs
@@ -216,10 +220,3 @@ def _by_tables(
     values[:2, some] = averages[: len(values)]
     chosen[chosen] = ~np.isnan(averages[0])
     return left[~chosen]
-
-
-def _may_converge(order: int, gap: np.ndarray, nearly: np.ndarray) -> np.ndarray:
-    """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
-    with np.errstate(divide="ignore"):
-        small = order * np.log1p(-np.minimum(gap, 1.0)) < np.log(1e-14)
-    return small | nearly | (order <= SETTINGS.series_orders[1])

@@ -119,11 +119,11 @@ class TheoryPrinter(LatexPrinter):
             max(layers, default=-1),
             averages,
             sum(rank >= 0 for rank in ranks),
-            _natural(text),
+            natural(text),
         )
 
     def _factor_key(self, factor: sp.Expr) -> tuple[Any, ...]:
-        key = _natural(self._print(factor))
+        key = natural(self._print(factor))
         if getattr(factor, "latest", False):
             key = tuple((-number, text) for number, text in key)
         return _rank(factor), key
@@ -286,7 +286,7 @@ def _rank(factor: sp.Expr) -> float:
     return next((place for kind, place in places.items() if isinstance(base, kind)), FUNCTION)
 
 
-def _natural(text: str) -> tuple[Any, ...]:
+def natural(text: str) -> tuple[Any, ...]:
     """A key by which the tenth layer comes after the ninth, and δ after γ."""
     text = text.replace(r"\gamma", r"\c")
     return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
