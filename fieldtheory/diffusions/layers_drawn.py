@@ -16,7 +16,7 @@ import numpy as np
 from fieldtheory import validation
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork, ParameterLaw
-from fieldtheory.montecarlo.sampling.forward import affine, correlated
+from fieldtheory.montecarlo.sampling.forward import affine
 from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from fieldtheory.networks.activations import h
 from fieldtheory.numerics.covariance_roots import lower_root, psd_root
@@ -85,7 +85,7 @@ def layers_drawn(
     assert network.depth is not None
     psi = function_of(network.input_activation.expression, h).value
     displacement = np.zeros((networks, *start.shape))
-    increment = _increment(network, method, generator)
+    increment = _increment(network, method, generator, displacement.shape)
     for number in range(network.depth + 1):
         with np.errstate(all="ignore"):
             features = psi(start + displacement)
@@ -137,13 +137,15 @@ def products_of_pairs(x: np.ndarray) -> np.ndarray:
     return np.stack([np.einsum("nd,nd->n", x[:, i], x[:, j]) for i, j in pairs], axis=1) / width
 
 
-def _increment(network: DiffusionNetwork, method: str, generator: np.random.Generator) -> Increment:
+def _increment(
+    network: DiffusionNetwork, method: str, generator: np.random.Generator, shape: tuple[int, ...]
+) -> Increment:
     """Increment of x_l from ψ(x_l) and q_l."""
     law, step = network.parameter_law, network.step
     if method == "weights" or law:
         sums = _sums_of_law(law, step, generator) if law else _weighted_sums(network, generator)
     else:
-        sums = _sums_by_kernel(network, generator)
+        sums = _sums_by_kernel(network, generator, shape)
     if method != "sde":
         phi = function_of(network.activation.expression, h).value
         return lambda features, products: phi(sums(features, products))
@@ -163,12 +165,19 @@ def _increment(network: DiffusionNetwork, method: str, generator: np.random.Gene
     return euler
 
 
-def _sums_by_kernel(network: DiffusionNetwork, generator: np.random.Generator) -> Increment:
+def _sums_by_kernel(
+    network: DiffusionNetwork, generator: np.random.Generator, shape: tuple[int, ...]
+) -> Increment:
+    normals = np.empty(shape)
+
     def sums(features: np.ndarray, products: np.ndarray) -> np.ndarray:
         variance = network.bias_variance + network.weight_variance * products
         root = lower_root(network.step * variance, pivoted=True)
-        count, _, width = features.shape
-        return correlated(root, generator.standard_normal((count, root.shape[-1], width)))
+        columns = root.shape[-1]
+        if columns < shape[1]:
+            return root @ generator.standard_normal((shape[0], columns, shape[2]))
+        generator.standard_normal(out=normals)
+        return root * normals if columns == 1 else root @ normals
 
     return sums
 
