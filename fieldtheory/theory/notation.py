@@ -14,7 +14,6 @@ from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 from fieldtheory.networks.parameters import PARAMETERS, described
 from fieldtheory.plotting.tables import table_html
-from fieldtheory.theory.typesetting.latex import natural
 
 WIDTH = sp.Symbol("N", positive=True)
 WEIGHT = sp.Symbol(r"\sigma_{w}", positive=True)
@@ -301,6 +300,12 @@ def listed(lines: str, document: str = "") -> dict[str, str]:
             for symbols, meaning in rows
         ]
     return {symbols: meaning for symbols, meaning in rows if symbols}
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A key by which the tenth layer comes after the ninth, and δ after γ."""
+    text = text.replace(r"\gamma", r"\c")
+    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
 
 
 class Symbols(dict[str, sp.Symbol]):

@@ -16,6 +16,7 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.theory.notation import natural
 
 _PMATRIX_COLUMNS = 10
 _LAYER = re.compile(r"\^\{\((.*?)\)\}")
@@ -284,12 +285,6 @@ def _rank(factor: sp.Expr) -> float:
         return FUNCTION + int(base.derivative_count) / 10
     places = {AverageNode: AVERAGE, sp.Add: BRACKET, sp.Sum: SUM, sp.Product: SUM}
     return next((place for kind, place in places.items() if isinstance(base, kind)), FUNCTION)
-
-
-def natural(text: str) -> tuple[Any, ...]:
-    """A key by which the tenth layer comes after the ninth, and δ after γ."""
-    text = text.replace(r"\gamma", r"\c")
-    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
 
 
 _INDEX = r"_\{(?:[^{}]|\{[^{}]*\})*\}"
