@@ -136,11 +136,6 @@ def _zonal(point: Mapping[Any, Any], digits: int) -> Any:
     return mpmath.mpmathify(sp.N(_PROFILE.subs(t, product).subs(point), digits + 10))
 
 
-def _powers() -> sp.Matrix:
-    """μ_k of tⁿ."""
-    return sp.Matrix(6, 6, lambda n, k: zonal_eigenvalue(t**n, k))
-
-
 def _operator() -> dict[str, float]:
     angles = 2 * np.pi * np.arange(40) / 40
     X = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -231,7 +226,9 @@ _STATEMENTS = {
         "d = 3, p of degree 4", _decomposed, _zonal, points=_PLACES
     ),
     "Proposition 5: eigenvalues μ_k of tⁿ, not negative": bound(
-        "d = 3, n and k up to 5", sp.zeros(6, 6), _powers
+        "d = 3, n and k up to 5",
+        sp.zeros(6, 6),
+        lambda: sp.Matrix(6, 6, lambda n, k: zonal_eigenvalue(t**n, k)),
     ),
     f"Theorem 1: {_SERIES} of dq_t/dt": interval(
         _BIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, BIASED), _ALL_DEGREES

@@ -87,12 +87,10 @@ class PairAverages:
         values[:, :kinds, left] = self._of(a[left], b[left], c, gap, rtol, kinds, others)
         return Pairs(*values[0]), Pairs(*values[1])
 
-    def at_angles(
-        self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
-    ) -> Pairs:
+    def at_angles(self, a: np.ndarray, b: np.ndarray, angles: np.ndarray) -> Pairs:
         """The averages of pairs (m,) whose correlations are cosines of angles, all small ones."""
         gap = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
-        return Pairs(*self._of(a, b, np.cos(angles), gap, rtol, 4)[0])
+        return Pairs(*self._of(a, b, np.cos(angles), gap, TOLERANCE, 4)[0])
 
     def _tables_for(self, rtol: float) -> PairTables | None:
         if self.connected or self.first is not self.second:
