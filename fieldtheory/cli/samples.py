@@ -87,8 +87,6 @@ def part(dataset: Dataset, most: int, chosen: bool = False) -> tuple[list[str] |
 def kernel_of(dataset: Dataset, scale: str | None, network: Any) -> tuple[str, np.ndarray]:
     """Words on the samples and their scale, and their kernel.
 
-    Examples
-    --------
     >>> words, K0 = kernel_of(read({"data": "digits", "count": 4}), "0.1", None)
     >>> words
     'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'

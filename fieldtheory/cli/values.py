@@ -95,8 +95,6 @@ def names(text: str | None) -> list[str] | None:
 def layer_scale(name: str, text: str | None) -> float | str | None:
     """ρ or γ of formulas: a number, "symbol" for one symbol, "per-layer" for one of every layer.
 
-    Examples
-    --------
     >>> layer_scale("skip_scale", "0.9"), layer_scale("skip_scale", "per-layer")
     (0.9, 'per layer')
     """
@@ -177,8 +175,6 @@ def kernel(text: str) -> float | np.ndarray:
 def number_rows(name: str, text: str) -> np.ndarray:
     """Rows of numbers of one length, separated by semicolons.
 
-    Examples
-    --------
     >>> number_rows("inputs", "0,1").shape, number_rows("inputs", "0.5,1,2;-1,2,0").shape
     ((1, 2), (2, 3))
     """

@@ -73,8 +73,6 @@ def counted(count: int, noun: str) -> str:
 class Claim:
     """One equation or statement of a paper, with the derivation that it is held against.
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> from fieldtheory.literature.evidence import symbolically
     >>> x = sp.Symbol("x", positive=True)

@@ -109,8 +109,6 @@ def _of_layer_two(X: np.ndarray, parameters: Mapping[str, Any]) -> float:
 def zonal_eigenvalue(profile: sp.Expr, degree: int) -> sp.Expr:
     """μ_k = 2π ∫ p(t) P_k(t) dt of a kernel p(x·x') on the sphere in three dimensions.
 
-    Examples
-    --------
     >>> [zonal_eigenvalue(t**2, k) for k in range(4)]
     [4*pi/3, 0, 8*pi/15, 0]
     """

@@ -256,8 +256,6 @@ def _warn_of_fixed(apply: Apply, z: np.ndarray, R: np.ndarray) -> None:
 def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
     """Whether differences of the block R become proportional to those of the signal z.
 
-    Examples
-    --------
     >>> z, u = np.random.default_rng(0).normal(size=(2, 1, 50))
     >>> is_resolved(lambda z: np.maximum(z, 0), z, u), is_resolved(np.sign, z, u)
     (True, False)

@@ -82,8 +82,6 @@ def controlled_samples(
     (n, L+1, p, p). Only the averages M(K*) = (C* − c)/a are taken from the theory: a wrong C*, Δ12
     or response would leave the estimates unbiased and make them noisier.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net, K0 = ResidualNetwork(depth=3, width=50), np.array([[0.5, 0.2], [0.2, 0.4]])
     >>> found = controlled_samples(net, K0, np.random.default_rng(0), samples=20)

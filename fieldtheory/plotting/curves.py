@@ -38,8 +38,6 @@ def matrix_rows(panel: str, matrix: np.ndarray) -> list[Curve]:
 def write_csv(curves: Iterable[Curve], path: Path) -> None:
     """Write curves with the columns panel, curve, x, y, error; every digit of a float is kept.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "figure.csv"
     >>> write_csv([Curve("a", "L = 2", np.array([0, 1]), np.array([0.1, 0.3]))], path)

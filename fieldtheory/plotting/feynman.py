@@ -81,8 +81,6 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
 def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     """A ``tikzpicture`` of diagrams side by side with a legend; it needs no library of TikZ.
 
-    Examples
-    --------
     >>> from types import SimpleNamespace
     >>> print(tikz([SimpleNamespace(legs=2, vertices=(), lines=(("G12", 0, 1),))], [""]))
     \\begin{tikzpicture}[scale=0.6, thick]

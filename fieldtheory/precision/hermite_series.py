@@ -51,8 +51,6 @@ def sums_of_layers(
 ) -> Sums:
     """⟨F(h_i) ; F(h_j)⟩ of a Markov chain of signals, and its derivatives by the later variance.
 
-    Examples
-    --------
     >>> mpf = mpmath.mpf
     >>> found = sums_of_layers(X**2, [mpf(1), mpf(4)], [mpf(1) / 2])
     >>> [float(each[0, 1]) for each in found.sums]

@@ -46,8 +46,6 @@ _NODES, _MORE, _RULES = 2.0, 1.4, 6
 class LayerCorrelators:
     """The connected correlators of all pairs of layers, see `arithmetic.Correlators`.
 
-    Examples
-    --------
     >>> from fieldtheory.theory.elementary_averages import network_averages
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> linear = network_averages(ResidualNetwork(depth=1, activation="linear"))

@@ -169,8 +169,6 @@ def _commands(findings: Findings, typed: str) -> list[str]:
 def network_options(network: ResidualNetwork) -> str:
     """A network as options of the shell: those that differ from the defaults.
 
-    Examples
-    --------
     >>> network_options(ResidualNetwork(depth=50, activation="gelu", branch_scale=0.3, width=100))
     '--depth 50 --activation gelu --branch-scale 0.3 --width 100'
     """

@@ -349,8 +349,6 @@ class Symbols(dict[str, sp.Symbol]):
 def plain_name(symbol: sp.Symbol) -> str:
     r"""A name for a symbol by which Python can call it.
 
-    Examples
-    --------
     >>> [plain_name(sp.Symbol(s)) for s in (r"\rho_{1}", r"C^{(0)}_{\mathrm{data}, 1 2}", "N")]
     ['rho_1', 'C_0_data_12', 'N']
     """

@@ -37,8 +37,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name
 def torch_function(activation: Activation) -> Callable[[torch.Tensor], torch.Tensor]:
     """φ as a function of a tensor that torch can differentiate.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> h = torch.tensor([-800.0, 2.0], requires_grad=True)
     >>> torch_function(as_activation("elu"))(h).detach(), torch_function(as_activation("sign"))(h)

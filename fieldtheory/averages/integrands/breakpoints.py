@@ -83,8 +83,6 @@ class Pieces:
 def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     """The smooth pieces of an expression in one of its variables.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> found = pieces_of(Max(0, 1 - Abs(h)), h)
     >>> found.points, found.branches
@@ -125,8 +123,6 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
 def canonical(expression: sp.Expr, variable: sp.Symbol) -> sp.Expr:
     """The expression itself if it switches at its breakpoints alone, else as a Piecewise of them.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> canonical(Max(0, h), h), canonical(Max(0, h) + Min(0, h), h)
     (Max(0, h), h)

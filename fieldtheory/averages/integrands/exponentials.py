@@ -20,8 +20,6 @@ _HIGHEST = 24
 def factored(F: sp.Expr) -> sp.Expr:
     """F factored, the exponentials in it and √π as symbols.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> factored(sp.exp(2 * h) - 2 * sp.exp(h) + 1)
     (exp(h) - 1)**2
@@ -103,8 +101,6 @@ FUNCTIONS = {
 def without_overflow(F: sp.Expr) -> sp.Expr:
     """F with log(1 + eᵘ) as softplus(u), log cosh u, and e^(mu)/(1 + eᵘ)^n by one function each.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> without_overflow(sp.log(1 + sp.exp(h)).diff(h)), without_overflow(1 / (1 + sp.exp(-h)))
     (expit(h), expit(h))

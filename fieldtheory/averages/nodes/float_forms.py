@@ -228,8 +228,6 @@ def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
 def with_tails(entries: Any) -> Any:
     """Expressions, in lists or alone, with 1 − erf(u) as erfc(u), which is exact where it is small.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x")
     >>> with_tails([2 - 2 * sp.erf(x), x])
     [2*complement(x), x]

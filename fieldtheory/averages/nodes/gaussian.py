@@ -139,8 +139,6 @@ class GaussianAverage(AverageNode):
 def without_deltas(node: sp.Expr, doit: bool = True) -> sp.Expr:
     """The average with δ-functions integrated out; the node itself where that is impossible.
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> x, y = sp.symbols("x y", real=True)
     >>> node = GaussianAverage(sp.DiracDelta(x) * y**2, (x, y), [[2, 1], [1, 2]])

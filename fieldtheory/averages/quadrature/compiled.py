@@ -237,8 +237,6 @@ def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
 def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
     """The numeric function of an expression in one variable, with its slope and breakpoints.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> function_of(sp.Max(0, h - 1), h).kinks.tolist()
     [1.0]

@@ -48,8 +48,6 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
 def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, np.ndarray]:
     """The moments of groups of variables (n, groups, variables), parts on the first axis.
 
-    Examples
-    --------
     >>> from fieldtheory.montecarlo.sampling.plan import Part
     >>> block = Block(0, (Part(0, 1), Part(1, 2)))
     >>> moments_of_parts({"x": np.array([[[1.0]], [[2.0]], [[6.0]]])}, block)["x_mean"].ravel()

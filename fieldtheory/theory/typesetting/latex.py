@@ -298,8 +298,6 @@ _BLOCKS = re.compile(r"(?<!\\mathcal\{)(?<![A-Za-z\\])([SG])(?![A-Za-z0-9-])")
 def in_letters(text: str, notation: str | None = "F25") -> str:
     r"""LaTeX of derived formulas with the letters of F25, symbol by symbol.
 
-    Examples
-    --------
     >>> shown = r"S_{22} = \langle \phi'(h^{(k)})^{2} \,;\, \phi(h^{(l)}) \rangle"
     >>> print(in_letters(shown))
     \mathcal{S}_{22} = \langle \bigl[\phi^{\prime,(k)}\bigr]^{2}, \phi^{(l)} \rangle^{c}
