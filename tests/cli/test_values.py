@@ -9,8 +9,8 @@ from tests.cli.test_app import rows
 
 
 def test_an_activation_keeps_the_name_that_was_typed():
-    assert values.activation("0.5*h").name == "0.5*h"
-    assert values.activation("silu").name == "swish"
+    assert values.parameter("activation", "0.5*h").name == "0.5*h"
+    assert values.parameter("activation", "silu").name == "swish"
 
 
 def test_kernels_that_are_typed():

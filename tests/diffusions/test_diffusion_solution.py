@@ -338,7 +338,7 @@ def test_files_and_views(tmp_path):
     labelled = ft.solve(network(), Z).to_xarray()
     assert {"mean", "covariance", "gram", "gram_variance", "kurtosis"} <= set(labelled)
     assert "infinite" in limit._repr_html_()
-    assert len(limit.plot().axes) == 2
+    assert len(limit.plot().axes) == 3
 
 
 def test_at_a_time_between():
