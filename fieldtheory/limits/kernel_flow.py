@@ -185,19 +185,14 @@ class PairLayout:
         parted = (own[first] != covariance) | (own[second] != covariance)
         return first[parted], second[parted]
 
-    @property
-    def size(self) -> int:
-        """Number of variances and covariances."""
-        return self.inputs + len(self._different[0])
-
     def packed(self, kernel: np.ndarray) -> np.ndarray:
-        """The entries of a kernel of the same inputs, (size,)."""
+        """The entries of a kernel of the same inputs, variances first."""
         if kernel.ndim < 2:
             return kernel.ravel()
         return np.concatenate([np.diagonal(kernel), kernel[self._different]])
 
     def unpacked(self, entries: np.ndarray) -> np.ndarray:
-        """The kernels of entries (..., size)."""
+        """The kernels of entries (..., n)."""
         if self.kernel.ndim < 2:
             return entries.reshape((*entries.shape[:-1], *self.kernel.shape))[()]
         own, pairs = entries[..., : self.inputs], entries[..., self.inputs :]

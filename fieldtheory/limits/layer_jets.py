@@ -10,23 +10,24 @@ alone, or with rows behind it for the gradient, by K of one input and by the ent
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-import sympy as sp
 
-from fieldtheory.compiling.functions import lambdify
-from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.coefficients import UnitBranch, unit_branch
 from fieldtheory.networks.gram import GramEntry
-from fieldtheory.numerics.infinite_width.block_functions import network_functions
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions, layer_functions
+from fieldtheory.numerics.infinite_width.block_functions import (
+    BlockFunctions,
+    Entry,
+    network_functions,
+)
+from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 
-_ENTRIES = (*sp.symbols("K_xx K_yy", positive=True), sp.Symbol("K_xy", real=True))
+# The places of Q, of its gradient and of that of ∂Q/∂K_xy in what `Entry.pair` gives.
+_VALUE, _GRADIENT, _SLOPE, _SLOPES = 0, slice(1, 4), 3, slice(10, 13)
 
 
 class Jets(NamedTuple):
@@ -63,53 +64,54 @@ class SignalLayer:
 
 @dataclass(frozen=True, eq=False)
 class UnitLayer:
-    """Units that are products of functions of signals with covariances Q_k(K).
+    """Units that are products of features of signals with covariances Q_k(K).
 
-    ``signals`` (K_xx, K_yy, K_xy) -> Q, its gradient, and that of ∂Q/∂K_xy, seven arrays, for every
-    factor; ``trained`` says whether their weights are parameters.
+    ``trained`` says whether there are weights between the stream and the signals.
     """
 
     functions: tuple[LayerFunctions, ...]
-    signals: tuple[Callable[..., Any], ...]
+    signals: tuple[Entry, ...]
     branch: UnitBranch
     trained: bool
 
     def own(self, K: np.ndarray, gradient: bool) -> Jets:
         """Of variances (P,)."""
-        parts, rows = [], 1 + gradient
+        parts = []
         for functions, signal in zip(self.functions, self.signals, strict=True):
-            Q, *slopes = signal(K, K, K)
-            # All three entries move.
-            moved = np.stack([Q, sum(slopes[:3])]), np.stack([slopes[2], sum(slopes[3:])])
-            averages = [functions.second_moment(Q), functions.slope_square(Q)]
+            entries = signal.pair(K, K, K, order=1 + gradient)
+            Q, slope = entries[_VALUE], entries[_SLOPE]
+            averages = [functions.second_moment(Q)], [functions.slope_square(Q)], [Q], [slope]
             if gradient:
-                of = functions.susceptibility, functions.slope_square_change
-                averages = [
-                    np.stack([a, f(Q) * moved[0][1]]) for a, f in zip(averages, of, strict=True)
-                ]
-            parts.append([np.reshape(jet, (-1, *K.shape))[:rows] for jet in (*averages, *moved)])
+                # All three entries move.
+                moved, bent = sum(entries[_GRADIENT]), sum(entries[_SLOPES])
+                by_K = functions.susceptibility(Q) * moved, functions.slope_square_change(Q) * moved
+                for jet, row in zip(averages, (*by_K, moved, bent), strict=True):
+                    jet.append(row)
+            parts.append([np.stack(jet) for jet in averages])
         return self._units(parts)
 
     def pair(self, K: np.ndarray, pairs: Any, r: np.ndarray, gradient: bool) -> Jets:
         """Of pairs of inputs with the covariances r (m,)."""
-        parts, rows = [], 1 + 3 * gradient
+        parts = []
         for functions, signal in zip(self.functions, self.signals, strict=True):
-            own, (Q, *slopes) = signal(K, K, K), signal(K[pairs[0]], K[pairs[1]], r)
-            averages = pair_functions(functions)
+            own, averages = signal.own(K, int(gradient)), pair_functions(functions)
+            entries = signal.pair(K[pairs[0]], K[pairs[1]], r, order=1 + gradient)
+            Q, slope = entries[_VALUE], entries[_SLOPE]
             if not gradient:
-                a, b = (each[None] for each in averages.covariance_gain(own[0], pairs, Q))
-            else:
-                flow = np.stack(averages.covariance_flow(own[0], pairs, Q))
-                moves = np.zeros((3, 3, len(r)))
-                # Q_xx, Q_yy and Q_xy by K_xx, K_yy and K_xy.
-                moves[[0, 1], [0, 1]] = sum(own[1:4])[np.stack(pairs)]
-                moves[2] = slopes[:3]
-                a, b = (
-                    np.concatenate([jet[:1], np.einsum("qn,qkn->kn", jet[1:], moves)])
-                    for jet in (flow[:4], flow[3:])
-                )
-            moved = np.stack([Q, *slopes[:3]]), np.stack(slopes[2:])
-            parts.append([a, b, *(jet[:rows] for jet in moved)])
+                each = (*averages.covariance_gain(own[0], pairs, Q), Q, slope)
+                parts.append([jet[None] for jet in each])
+                continue
+            flow = np.stack(averages.covariance_flow(own[0], pairs, Q))
+            moves = np.zeros((3, 3, len(r)))
+            # Q_xx, Q_yy and Q_xy by K_xx, K_yy and K_xy.
+            moves[[0, 1], [0, 1]] = own[1][np.stack(pairs)]
+            moves[2] = entries[_GRADIENT]
+            a, b = (
+                np.concatenate([jet[:1], np.einsum("qn,qkn->kn", jet[1:], moves)])
+                for jet in (flow[:4], flow[3:])
+            )
+            moved = np.stack([Q, *entries[_GRADIENT]]), np.stack([slope, *entries[_SLOPES]])
+            parts.append([a, b, *moved])
         return self._units(parts)
 
     def _units(self, parts: list[Any]) -> Jets:
@@ -135,15 +137,12 @@ Layer = SignalLayer | UnitLayer
 def layers_of(network: Any) -> tuple[Layer, Layer, float]:
     """A hidden layer of a network for ρ = 1, its readout, and what a norm behind the sum damps."""
     readout = UnitBranch(*map(float, network.readout(network.parameters)[:2]))
-    if not network.markov:
-        features = network_functions(network)
-        return SignalLayer(features, unit_branch(network)), SignalLayer(features, readout), 0.0
+    functions = network_functions(network, 1)
+    if not isinstance(functions, BlockFunctions):
+        return SignalLayer(functions, unit_branch(network)), SignalLayer(functions, readout), 0.0
     parameters = network.of_layer(1) | {"branch_scale": 1.0}
-    branch = UnitBranch(*map(float, network.layer(parameters)[:2]))
-    signals = [partial(signal, parameters) for signal in _signals(network)]
-    functions = tuple(map(layer_functions, network.factors))
-    linear = layer_functions(as_activation("linear"))
-    hidden, damping = UnitLayer(functions, tuple(signals[:-1]), branch, True), 0.0
+    branch, block = UnitBranch(*map(float, network.layer(parameters)[:2])), functions.layer(1)
+    hidden, damping = UnitLayer(block.factors, block.signals, branch, True), 0.0
     if (carried := network.stream(GramEntry(*(2.0,) * 3), parameters)) != 2:
         if carried != 1:
             raise ValueError(
@@ -151,25 +150,5 @@ def layers_of(network: Any) -> tuple[Layer, Layer, float]:
                 "carry vanish as the depth grows"
             )
         damping = branch.weight * float(hidden.own(np.ones(1), False).A[0, 0]) + branch.bias
-    return hidden, UnitLayer((linear,), (signals[-1],), readout, False), damping
-
-
-@lru_cache(maxsize=64)
-def _signals(network: Any) -> list[Callable[..., list[np.ndarray]]]:
-    """The Q_k, and at last what the readout reads, of parameters and of K, as of `UnitLayer`."""
-    symbols = {name: sp.Symbol(name, positive=True) for name in network.parameters}
-    xx, yy, xy = _ENTRIES
-    read = network.read(GramEntry(xy, xx, yy), symbols)
-
-    def compiled(Q: Any) -> Callable[..., list[np.ndarray]]:
-        entries = [Q, *map(Q.diff, _ENTRIES), *map(Q.diff(xy).diff, _ENTRIES)]
-        names = sorted(map(str, Q.free_symbols.difference(_ENTRIES)))
-        function = lambdify([*_ENTRIES, *(symbols[name] for name in names)], entries)
-
-        def values(parameters: dict[str, Any], *K: np.ndarray) -> list[np.ndarray]:
-            found = function(*K, *(parameters[name] for name in names))
-            return [np.broadcast_to(each, np.shape(K[0])) for each in found]
-
-        return values
-
-    return [*map(compiled, network.signals(read, symbols)), compiled(read)]
+    linear = functions.readout
+    return hidden, UnitLayer(linear.factors, linear.signals, readout, False), damping
