@@ -6,15 +6,11 @@ Deep Learning Theory (2022). Its σ is φ here, C_W = ρ²σ²_w and C_b = ρ²�
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages import GaussianAverage
-from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
@@ -22,7 +18,6 @@ from fieldtheory.numerics.infinite_width.block_functions import network_function
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.recursion import add_skip, ratio, require_finite
 from fieldtheory.numerics.solution import solve
-from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 
 
 class Susceptibilities(NamedTuple):
@@ -141,7 +136,6 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
     _positive("components[0]", start[0])
     layers = layer_coefficients(single_network(network, function="component_kernels"))
     averages = network_functions(network)
-    change = _slope_change(averages.averages)
     kernels = np.empty((network.depth + 1, 3))
     kernels[0] = start
     kernels[:, 0] = variances(network, start[0])[1][:-1]
@@ -149,7 +143,7 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
         K, parallel, distance = kernels[l - 1]
         gain, skip = layers.weights[l], layers.skips[l]
         slope = gain * averages.covariance_susceptibility(K, K, K)
-        bend = gain * change(K) / 2
+        bend = gain * averages.slope_square_change(K) / 2
         kernels[l, 1] = add_skip(skip, parallel, gain * averages.susceptibility(K) * parallel)
         kernels[l, 2] = add_skip(skip, distance, slope * distance + bend * parallel**2)
         require_finite("a component of the kernel", kernels[l], l)
@@ -187,13 +181,6 @@ def kernel_components(K: Any) -> np.ndarray:
     plus, minus, both = kernel[..., 0, 0], kernel[..., 1, 1], kernel[..., 0, 1]
     parts = [(plus + minus + 2 * both) / 4, (plus - minus) / 2, (plus + minus - 2 * both) / 4]
     return np.stack(parts, axis=-1)
-
-
-@lru_cache
-def _slope_change(averages: LayerAverages) -> Callable[..., Any]:
-    """d⟨φ'²⟩/dK, from the observable that the action has."""
-    slope = averages.observable.diff(X, Y).subs(Y, X)
-    return lambdify([K_XX], GaussianAverage(slope, X, K_XX).diff(K_XX))
 
 
 def _positive(name: str, value: Any) -> np.ndarray:
