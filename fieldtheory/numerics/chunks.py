@@ -45,18 +45,6 @@ def stored_chunk(path: Path) -> dict[str, np.ndarray] | None:
         return None
 
 
-def computed_chunks(
-    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
-    tasks: Iterable[tuple],
-    jobs: int | None,
-    purpose: str,
-) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Chunks with their numbers, in the order in which joblib finishes them."""
-    joblib = _joblib(purpose)
-    run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    return run(joblib.delayed(evaluate)(task) for task in tasks)
-
-
 def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
     """Results of the tasks, in their order."""
     if jobs == 1:
@@ -111,7 +99,9 @@ def _in_order_of(
     purpose: str,
 ) -> Iterator[dict[str, np.ndarray]]:
     missing = (task for task in tasks if task[0] not in stored)
-    computed = computed_chunks(evaluate, missing, jobs, purpose)
+    joblib = _joblib(purpose)
+    run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    computed = run(joblib.delayed(evaluate)(task) for task in missing)
     waiting: dict[int, dict[str, np.ndarray]] = {}
     for wanted in range(count):
         while wanted not in stored and wanted not in waiting:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
@@ -69,7 +70,7 @@ class Stack:
         weight, bias = s * stack.weights, s * stack.biases
         averages, pairs, count = self.averages, signals.at[:, pair_columns], len(signals.chosen)
         # Gains that are formulas of their own are found of many layers at once.
-        closed = s.size <= _FEW and averages.closed_moment
+        closed = s.size <= _FEW and is_closed(averages.averages.moment)
         closed = closed and (not pairs.size or averages.closed)
 
         def joined(kernel: np.ndarray, of_signals: str, of_pairs: str) -> np.ndarray:
@@ -86,7 +87,8 @@ class Stack:
             """Averages and their derivatives by the variance or the covariance, together."""
             both = np.empty((2, *s.shape[::-1])).swapaxes(1, 2)
             K = kernel[..., :count]
-            both[..., :count] = averages.moments_and_slopes(K, signals.responding)
+            both[..., :count] = averages.moments(K, 1)
+            both[1, ..., signals.responding : count] = 0.0
             if pairs.size:
                 both[..., count:] = averages.covariance_gain(K, pairs, kernel[..., count:])
             return both

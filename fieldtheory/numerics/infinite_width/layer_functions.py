@@ -302,7 +302,9 @@ class LayerFunctions:
         variables = [K_XX, K_YY, K_XY]
         if self.backend != "numpy":
             average = lambdify(variables, expression, self.backend)
-            if not _jumps_at_zero(self.averages.observable):
+            pieces = pieces_of(self.averages.observable, X)
+            jumps = zip(pieces.points, pieces.jumps, strict=True)
+            if not any(at == 0 and jump for at, jump in jumps):
                 return average
             return lambda *K: average(*narrow_precise(*K))
         entries = expression if isinstance(expression, list) else [expression]
@@ -336,12 +338,6 @@ def _summed(
     parts = [each(a, b, t, asked(), kinds, many)[0][:kinds] for each in averages]
     sums = np.where(finite, np.sum(parts, axis=0), np.nan)
     return list(limits(sums, (a == 0) | (b == 0)))
-
-
-def _jumps_at_zero(observable: sp.Expr) -> bool:
-    """Whether g(x, y) is another on either side of x = 0."""
-    pieces = pieces_of(observable, X)
-    return any(at == 0 and jump for at, jump in zip(pieces.points, pieces.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)

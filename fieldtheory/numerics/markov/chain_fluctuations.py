@@ -120,12 +120,6 @@ class Fluctuations:
         before[1:] += self.chain.skips[1:, None, None] * unpacked(self.chain.stream[:-1], True)
         return self._wick(before, C)
 
-    @cached_property
-    def of_one_unit(self) -> np.ndarray:
-        """⟨h_iα h_iβ ; h_iγ h_iδ⟩ of a unit of the stream with itself, (L + 1, p, p)."""
-        K = unpacked(self.chain.stream, True)
-        return self._wick(K / 2, K)
-
     def _wick(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """A_αγ B_βδ + A_αδ B_βγ + A_βγ B_αδ + A_βδ B_αγ of matrices (l, P, P), (l, p, p)."""
         alpha, beta = np.triu_indices(A.shape[-1])
@@ -223,13 +217,6 @@ class Fluctuations:
         return Covariances(residual, _symmetric(self._stream(V), size - 1, p))
 
     @cached_property
-    def with_output(self) -> np.ndarray:
-        """The covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
-        stream = self.covariances.stream
-        moved = self._branch(len(stream), np.moveaxis(stream[:, -1], -1, 0))
-        return np.array([self._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1))])
-
-    @cached_property
     def missed_variances(self) -> np.ndarray:
         """Errors of `variances`, zero where they are exact."""
         left = self.chain.unit_covariances[1]
@@ -243,12 +230,6 @@ class Fluctuations:
         left, N = self.chain.unit_covariances[1], self.chain.field.network.width
         errors = self._residual(left / N, self.missed_variances / N)
         return np.abs(_symmetric(errors, *left.shape[:2]))
-
-    @cached_property
-    def missed_shifts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Errors of `shifts`, zero where they are exact."""
-        residual, stream = self._shifts(self.missed_variances, start=0.0)
-        return np.abs(residual), np.abs(stream)
 
     def _residual(self, B: np.ndarray, V: np.ndarray) -> Iterator[np.ndarray]:
         """Cov(C^(l), C^(k)) of the layers k <= l, (p, l + 1, p), for every l."""

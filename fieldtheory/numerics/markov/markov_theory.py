@@ -39,11 +39,16 @@ class MarkovTheory:
     field: MeanField
 
     @cached_property
-    def _chain(self) -> Fluctuations:
+    def _of_matrix(self) -> MeanField:
+        """The field, of a matrix also for one input."""
         field = self.field
-        if not field.has_matrix:
-            field = MeanField(field.network, field.input_kernel[None, None])
-        return fluctuations_of(field)
+        if field.has_matrix:
+            return field
+        return MeanField(field.network, field.input_kernel[None, None])
+
+    @cached_property
+    def _chain(self) -> Fluctuations:
+        return fluctuations_of(self._of_matrix)
 
     @property
     def of_inputs(self) -> MarkovTheory:
@@ -53,10 +58,7 @@ class MarkovTheory:
     @cached_property
     def one(self) -> SecondOrder:
         """The order 1/N² of one input."""
-        field = self.field
-        if not field.has_matrix:
-            field = MeanField(field.network, field.input_kernel[None, None])
-        return SecondOrder(BlockChain(field))
+        return SecondOrder(BlockChain(self._of_matrix))
 
     def alone(self, i: int) -> SecondOrder:
         """That of input i of several."""
@@ -99,7 +101,8 @@ class MarkovTheory:
     @property
     def four_point(self) -> np.ndarray:
         """V^(l) = N ⟨h_iα h_iβ ; h_jγ h_jδ⟩ for i ≠ j: N Cov(R, R) without a unit with itself."""
-        return self._of_pairs(self._chain.stream_variances - self._chain.of_one_unit)
+        chain, K = self._chain, unpacked(self._chain.chain.stream, True)
+        return self._of_pairs(chain.stream_variances - chain._wick(K / 2, K))
 
     @property
     def four_point_error(self) -> np.ndarray:
@@ -112,7 +115,8 @@ class MarkovTheory:
     def mean_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """⟨C^(l)⟩ − C*^(l) and its error."""
         chain = self._chain
-        return self._of_entries(chain.shifts[0]), self._of_entries(chain.missed_shifts[0])
+        missed = np.abs(chain._shifts(chain.missed_variances, start=0.0)[0])
+        return self._of_entries(chain.shifts[0]), self._of_entries(missed)
 
     @property
     def kernel_shift(self) -> np.ndarray:
@@ -165,8 +169,10 @@ class MarkovTheory:
         Both of shape (L + 2, P, P).
         """
         chain = self._chain
-        residual = chain.covariances.residual[:, -1]
-        stream = np.array([*chain.with_output, residual[-1]])
+        residual, covariance = chain.covariances.residual[:, -1], chain.covariances.stream
+        moved = chain._branch(len(covariance), np.moveaxis(covariance[:, -1], -1, 0))
+        each = (chain._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1)))
+        stream = np.array([*each, residual[-1]])
         traces = ((unpacked(each, True) * U).sum(axis=(-1, -2)) for each in (residual, stream))
         first, second = (unpacked(each, True) for each in traces)
         return first, second

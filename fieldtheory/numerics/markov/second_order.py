@@ -137,7 +137,8 @@ class SecondOrder:
     @cached_property
     def cumulants(self) -> tuple[Cumulants[np.ndarray], Cumulants[np.ndarray]]:
         """Those of C^(l), l = 0, ..., L + 1, and of R^(l), l = 0, ..., L."""
-        network, lost = self.chain.field.network, float(self._centred)
+        network = self.chain.functions.network
+        lost = float(network.centred)
         K0 = self.chain.states[0][0, 0]
         x = Cumulants(-lost * K0, 0.0, 2 * K0**2, -2 * lost * K0**2, 8 * K0**3)
         zero = np.zeros(_ORDER + 1)
@@ -146,7 +147,10 @@ class SecondOrder:
             s = self._stream(l)
             stream.append(_moved(x, s, zero, zero, zero, zero))
             if l == network.depth:
-                residual.append(_moved(x, self._readout(), zero, zero, zero, zero))
+                (read,), layers = self.chain.functions.readout.signals, self.chain.field.layers
+                taylor = layers.weights[-1, 0] * self._taylor(read, l)
+                taylor[0] += layers.biases[-1, 0]
+                residual.append(_moved(x, taylor, zero, zero, zero, zero))
                 break
             C, B, T = self._branch(l)
             residual.append(_moved(x, C, zero, B, zero, T))
@@ -156,10 +160,6 @@ class SecondOrder:
             t = 24 * _times(carried, C, C) + 8 * _times(C, C, C) + 12 * _times(B, carried + C) + T
             x = _moved(x, carried + C, lost * C, v, w, t)
         return Cumulants(*np.array(residual).T), Cumulants(*np.array(stream).T)
-
-    @property
-    def _centred(self) -> bool:
-        return self.chain.functions.network.centred
 
     def _taylor(self, entry: Entry, l: int) -> np.ndarray:
         """Of an entry as a function of X^(l), by X itself."""
@@ -171,13 +171,6 @@ class SecondOrder:
         if stream is None:
             return np.eye(2, _ORDER + 1)[1] + self.chain.states[1][l, 0] * np.eye(1, _ORDER + 1)[0]
         return self._taylor(stream, l)
-
-    def _readout(self) -> np.ndarray:
-        (read,) = self.chain.functions.readout.signals
-        layers, depth = self.chain.field.layers, self.chain.field.network.depth
-        taylor = layers.weights[-1, 0] * self._taylor(read, depth)
-        taylor[0] += layers.biases[-1, 0]
-        return taylor
 
     def _branch(self, l: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """C̄, B and T of layer l + 1 as functions of X^(l)."""

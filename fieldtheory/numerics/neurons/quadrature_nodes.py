@@ -39,7 +39,7 @@ class NodeStep(NamedTuple):
 
     # Of the next layer.
     nodes: Nodes
-    # See `interacting_neurons.Step`.
+    # c of the signals of the two layers, and K* in the next one.
     correlation: float
     variance: float
     # P_jᵀ, j = 0, 1, ...

@@ -126,7 +126,10 @@ class _Block:
             K0 = self.K0[a, b]
             part = rows.part(a), columns.part(b)
             if usable:
-                v = _artanh_correlations(K0, *part)
+                v = K0 * part[0].inverse[:, None]
+                v *= part[1].inverse
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    np.arctanh(v, out=v)
                 if self.upper and a.start == b.start:
                     np.fill_diagonal(v, 0.0)
                 norms = (one.polynomials for one in part)
@@ -207,13 +210,6 @@ class _Single(NamedTuple):
 
     def part(self, inputs: slice) -> _Single:
         return _Single(*(one[..., inputs] for one in self))
-
-
-def _artanh_correlations(K0: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
-    v = K0 * rows.inverse[:, None]
-    v *= columns.inverse
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.arctanh(v, out=v)
 
 
 def _scale(

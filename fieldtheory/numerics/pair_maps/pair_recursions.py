@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,29 +22,6 @@ from fieldtheory.numerics.infinite_width.tangents import (
     slope_gains,
     tangents,
 )
-
-
-class PairRecursion(Protocol):
-    """Quantities of two inputs that follow from their variances and covariance.
-
-    ``own`` has what single inputs bring along in all layers, the inputs on its last axis.
-    """
-
-    @property
-    def odd(self) -> tuple[bool, ...]:
-        """Of every quantity, whether it vanishes with the covariance of the inputs."""
-
-    def own(self, K0: np.ndarray) -> np.ndarray:
-        """Quantities of single inputs of variances (P,), shape (..., P)."""
-
-    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
-        """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
-
-    def diagonal(self, own: np.ndarray) -> np.ndarray:
-        """The quantities of single inputs, shape (number of quantities, P)."""
-
-    def factors(self, own: np.ndarray) -> np.ndarray:
-        """s of single inputs, shape (number of quantities, P)."""
 
 
 @dataclass(frozen=True)
@@ -159,3 +136,9 @@ class TangentRecursion:
     def factors(self, own: np.ndarray) -> np.ndarray:
         """√Θ^(L+1)."""
         return np.sqrt(own[-1:])
+
+
+# Quantities of two inputs that follow from their variances and covariance. ``own`` has what single
+# inputs bring along in all layers, on its last axis; ``odd`` says which quantities vanish with the
+# covariance, and ``factors``, (quantities, P), by which products of two inputs all are divided.
+PairRecursion = OutputRecursion | TangentRecursion

@@ -76,8 +76,11 @@ def resolved(
     longest: float = np.inf,
 ) -> Truncated | None:
     """Expansion to as many orders as it takes, or to the most there are up to ``longest``."""
-    truncated = None
-    correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
+    truncated, every = None, np.arange(len(signals.pairs[0]))
+    # The larger correlations of pairs with themselves in the next layer.
+    layers = np.flatnonzero(~signals.idle).tolist()
+    own = [singular_values(signals.between(k, every, k + 1, every))[2] for k in layers]
+    correlation = min(float(np.max(own, initial=0.1)), 1 - 1e-9)
     least = (
         SETTINGS.pair_orders[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
     )
@@ -91,14 +94,6 @@ def resolved(
     return truncated
 
 
-def _own_correlations(signals: Signals) -> np.ndarray:
-    """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
-    every = np.arange(len(signals.pairs[0]))
-    layers = np.flatnonzero(~signals.idle).tolist()
-    X = [signals.between(k, every, k + 1, every) for k in layers]
-    return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
-
-
 def correlators(signals: Signals) -> Truncated | None:
     """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
     if signals.lines:
@@ -107,7 +102,11 @@ def correlators(signals: Signals) -> Truncated | None:
     longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
     fewest, allowed = 0, allowed_error(signals)
     if len(signals.K) >= _MANY:
-        two = _widest_layers(signals)
+        # The layer with the largest variances, at the end if all are equal, and one next to it.
+        variances = np.trace(signals.K, axis1=1, axis2=2)[::-1]
+        k = min(len(variances) - 1 - int(np.argmax(variances)), len(variances) - 2)
+        K, C = (each[k : k + 2] for each in (signals.K, signals.C))
+        two = replace(signals, K=K, C=C, skips=signals.skips[k : k + 1])
         alone = resolved(two, lambda count: _correlators(two, count), allowed, longest=longest)
         fewest = alone.orders if alone else 0
     series = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
@@ -140,14 +139,6 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
                 values[place] = average - mean[k, row] * mean[l, column]
                 left_out[place] = 0.0
     return series._replace(values=values, left_out=left_out)
-
-
-def _widest_layers(signals: Signals) -> Signals:
-    """The layer with the largest variances, at the end if all are equal, and one next to it."""
-    own = np.trace(signals.K, axis1=1, axis2=2)
-    k = min(len(own) - 1 - int(np.argmax(own[::-1])), len(own) - 2)
-    both = slice(k, k + 2)
-    return replace(signals, K=signals.K[both], C=signals.C[both], skips=signals.skips[k : k + 1])
 
 
 def _correlators(signals: Signals, count: int) -> Truncated:

@@ -219,7 +219,7 @@ class Expansion:
                     powers[:, i] * others[:, n - i] * _factors(self.count, self.count)[i, n - i]
                 )
                 for psi in self.signals.functions:
-                    singles = {a: self._single(_squared(psi), own[a], 0) for a in set(members)}
+                    singles = {a: self._single(psi.square, own[a], 0) for a in set(members)}
                     coefficients[side, l] += shares * np.array([singles[a][n] for a in members])
         return coefficients
 
@@ -342,10 +342,6 @@ def _derivative(function: Function, order: int) -> Function:
     for _ in range(order):
         function = function.slope
     return function
-
-
-def _squared(function: Function) -> Callable[..., np.ndarray]:
-    return lambda h: function(h) ** 2
 
 
 def packed_size(count: Any) -> Any:
