@@ -32,8 +32,8 @@ from fieldtheory.inference.fluctuating_kernel import (
     fluctuating,
     linear_response,
 )
-from fieldtheory.inference.labelled import labelled_inputs
-from fieldtheory.inference.learned_response import RespondingResult
+from fieldtheory.inference.learned_response import RespondingResult, labelled_inputs
+from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
@@ -134,7 +134,6 @@ class NetworkPosterior(RespondingResult):
 
     table = FIELDS
     settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
-    corrected = True
 
     kernel_shift: np.ndarray
     kernel_shift_error: np.ndarray
@@ -147,6 +146,29 @@ class NetworkPosterior(RespondingResult):
     order: int = 1
     samples: int | None = None
     seed: int = 0
+
+    @property
+    def _corrected(self) -> bool:
+        return bool(self.order)
+
+    def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """From Cov(·, tr U C^(L+1)) as inputs without labels move."""
+        if not self.order:
+            none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
+            return none, none
+        C = self._prior.residual_kernels[-1]
+        law = Regression.from_labels(C, self.labels, self.noise_variance)
+        if self.network.markov:
+            of_chain = self._prior.chain.responses_with_output(law.weights)
+            residual, kernels = (np.stack([each, np.zeros_like(each)]) for each in of_chain)
+            return residual, kernels
+        *both, shares = response_batches(self._prior, law.weights, self.samples, self.seed)
+        residual, kernels = (
+            np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
+            / self.network.width
+            for batches in both
+        )
+        return residual, kernels
 
     def __repr__(self) -> str:
         return (

@@ -21,7 +21,7 @@ import numpy as np
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.markov.block_chain import BlockChain, Jet
 from fieldtheory.numerics.markov.chain_fluctuations import Fluctuations
-from fieldtheory.numerics.several_inputs.gain_correlators import gain_correlators
+from fieldtheory.numerics.several_inputs.feature_correlators import gain_correlators
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
 
