@@ -43,8 +43,8 @@ from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.recursion import accumulate
-from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.recursion import accumulate, ratio
+from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -321,7 +321,10 @@ def _corrections(
         own = solution.chain.shift_of_variances
         batches = linear_networks(solution.network, solution.chain.pairs, own, sizes, seed)
         if progress:
-            batches = chunks.with_progress(batches, BATCHES, _cost(solution, samples))
+            entries = (solution.network.depth + 2) * solution.inputs**2
+            seconds, size = _SECONDS * samples * entries, 8e-9 * COPIES * entries
+            title = f"posterior, about {seconds:.0f} s and {size:.1g} GB"
+            batches = chunks.with_progress(batches, BATCHES, title)
     parts = [fluctuating(law, *batch) for batch in batches]
     equal = np.full(len(parts), 1 / len(parts))
     moments = [mean_and_error(np.stack(each), equal) for each in zip(*parts, strict=True)]
@@ -332,13 +335,6 @@ def _corrections(
         value, own = mean_and_error(estimates, shares)
         mean[name], error[name] = mean[name] + value, np.hypot(error[name], own)
     return Corrections(**mean), Corrections(**error)
-
-
-def _cost(solution: Solution, samples: int) -> str:
-    """Name of the work, its time and its memory, for the progress bar."""
-    entries = (solution.network.depth + 2) * solution.inputs**2
-    seconds, size = _SECONDS * samples * entries, 8 * COPIES * entries
-    return f"posterior, about {seconds:.0f} s and {size / 1e9:.1g} GB"
 
 
 def _result(
@@ -368,7 +364,7 @@ def _result(
         parts = first.covariance, shift, deviation, error.covariance
         learned, moved, uncertain, missed = (accumulate(skips, part) for part in parts)
     sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
-    ratios = np.divide(np.abs(learned), sizes, out=np.zeros_like(K), where=sizes > 0)
+    ratios = ratio(np.abs(learned), sizes)
     shape = (len(C[0]), *labels.shape[1:])
     variance = np.repeat(law.variance[:, None], law.labels.shape[1], axis=1)
     return NetworkPosterior(

@@ -158,14 +158,6 @@ def _of_activation(value: Activation | sp.Expr) -> Activation:
     return value if isinstance(value, Activation) else Activation(value)
 
 
-def of_table(expression: sp.Expr, name: str) -> Activation:
-    """A named activation, whose averages are known to exist: it is not probed."""
-    activation = object.__new__(Activation)
-    object.__setattr__(activation, "expression", canonical(expression, h))
-    object.__setattr__(activation, "name", name)
-    return activation
-
-
 def exact(number: sp.Float) -> sp.Rational:
     """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
     # Bits of a float.
@@ -351,7 +343,11 @@ def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     """
     expression = DEFINITIONS[name].formula(**parameters)
     if not parameters:
-        return of_table(expression, name)
+        # Averages of named ones are known to exist: they are not probed.
+        activation = object.__new__(Activation)
+        object.__setattr__(activation, "expression", canonical(expression, h))
+        object.__setattr__(activation, "name", name)
+        return activation
     # With these values it may be another one, as hard_tanh between 0 and 6 is relu6.
     for registered in (name, *DEFINITIONS):
         if expression == DEFINITIONS[registered].formula():

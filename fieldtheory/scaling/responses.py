@@ -137,13 +137,8 @@ class Stack:
         depths = np.ones_like(self.depths)
         return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
 
-    def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
-        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
-        *_, state = self.layers(step, *start)
-        return state
-
     def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
-        """The state before every layer, and after the last."""
+        """The state before every layer, and after the last, by ``step(γ², *state)``."""
         state = list(start)
         for l, skip in enumerate(self.skips):
             yield state
@@ -237,7 +232,7 @@ def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
         return [add_skip(skip, K, s * C), add_skip(factor, dK, C), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
-    K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
+    *_, (K, dK, slope) = stack.layers(step, K, *np.zeros((2, *K.shape)))
     _, gain, curvature = average.moments(K)
     return slope + curvature * dK / gain
 
@@ -309,6 +304,6 @@ def _covariance_slope(
         return [add_skip(skip, r, s * C), add_skip(skip, dr, C + s * weight * dG), slope]
 
     none = np.zeros(s.shape)
-    r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)
+    *_, (r, dr, slope) = stack.layers(step, np.broadcast_to(r0, s.shape), none, none)
     _, _, gain, dgain = changes(r, dr)
     return slope + dgain / gain

@@ -14,9 +14,7 @@ from fieldtheory.numerics.recursion import add_skip, require_finite
 
 def variance_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
-    batch = K.ndim - 1 - trailing
-    slopes = network_functions(network, trailing, batch).every("susceptibility", K[:-1])
-    return _gains(layer_coefficients(network, trailing, batch).weights, slopes)
+    return weighted(network, "susceptibility", trailing, K[:-1])
 
 
 def covariance_gains(
@@ -24,12 +22,10 @@ def covariance_gains(
 ) -> np.ndarray:
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
     along = homogeneous_averages(network, K[:-1], kernel[0], pairs)
-    if along is not None:
-        averages = np.stack([slope for _, slope in along])
-    else:
-        functions = network_functions(network, 1, K.ndim - 2)
-        averages = functions.every("covariance_susceptibility", *_arguments(K, kernel, pairs))
-    return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
+    if along is None:
+        return weighted(network, "covariance_susceptibility", 1, *_arguments(K, kernel, pairs))
+    slopes = np.stack([slope for _, slope in along])
+    return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, slopes)
 
 
 def skip_gains(
@@ -179,6 +175,13 @@ def driven_response(
             chi[l] = add_skip(skips[l] + gains[l], chi[l - 1], driven)
             require_finite("the response to a variance", chi[l], l)
     return chi
+
+
+def weighted(network: DeepNetwork, name: str, trailing: int, *K: np.ndarray) -> np.ndarray:
+    """a_l times a function of `LayerFunctions` of the kernels before layers 1, ..., L + 1."""
+    batch = K[0].ndim - 1 - trailing
+    averages = network_functions(network, trailing, batch).every(name, *K)
+    return _gains(layer_coefficients(network, trailing, batch).weights, averages)
 
 
 def _gains(weights: np.ndarray, averages: np.ndarray) -> np.ndarray:

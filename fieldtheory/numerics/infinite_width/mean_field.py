@@ -107,8 +107,7 @@ class MeanField:
 
     def curvatures(self, K: np.ndarray) -> np.ndarray:
         """a_l M''(K) of variances before the layers 1, ..., L + 1."""
-        functions = network_functions(self.network, self.has_matrix, K.ndim - 1 - self.has_matrix)
-        return np.asarray(self.layers.weights[1:] * functions.every("curvature", K))
+        return gains.weighted(self.network, "curvature", self.has_matrix, K)[1:]
 
     @property
     def residual_kernels(self) -> np.ndarray:

@@ -34,8 +34,7 @@ from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.networks.activations import h
 from fieldtheory.numerics.infinite_width.block_functions import Entry
 from fieldtheory.numerics.markov.block_chain import BlockChain
-from fieldtheory.numerics.one_input import resummed
-from fieldtheory.numerics.recursion import ratio
+from fieldtheory.numerics.one_input import order_ratio, resummed
 from fieldtheory.numerics.validity import warn_if_orders_are_close
 
 # Derivatives that the order 1/N² asks for, and the error of their averages.
@@ -111,20 +110,21 @@ class SecondOrder:
 
     @cached_property
     def order_ratio(self) -> np.ndarray:
-        """The larger of |v_2|/v_1 and |m_2|/(|m_1| + v_1/C*), with the terms v and m of C."""
-        C, N = self._residual, self._width
-        size = np.abs(C.m1) + ratio(C.V1, self.chain.states[0][:, 0])
-        each = ratio(np.abs(C.m2), size), ratio(np.abs(C.V2), C.V1)
-        relative = np.maximum(*each) / N
+        """See `one_input.order_ratio`."""
+        relative = order_ratio(*self._terms)
         warn_if_orders_are_close(self.chain.field.network, relative)
         return relative
 
     @property
     def resummed(self) -> tuple[np.ndarray, np.ndarray]:
         """⟨C⟩ and Var C, see `Solution.resummed_variance`."""
+        return resummed(*self._terms)
+
+    @property
+    def _terms(self) -> tuple[np.ndarray, ...]:
+        """C*, and the terms of ⟨C⟩ and Var C of order 1/N, then those of order 1/N²."""
         C, N = self._residual, self._width
-        terms = C.m1 / N, C.V1 / N, C.m2 / N**2, C.V2 / N**2
-        return resummed(self.chain.states[0][:, 0], *terms)
+        return self.chain.states[0][:, 0], C.m1 / N, C.V1 / N, C.m2 / N**2, C.V2 / N**2
 
     @property
     def _width(self) -> int:

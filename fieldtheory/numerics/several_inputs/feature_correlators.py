@@ -21,6 +21,7 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS, tolerance
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import (
@@ -189,10 +190,7 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
     exact = means(signals)
     own = exact[:, signals.pairs[0] == signals.pairs[1]]
     size = np.max(own, axis=1, initial=0.0, keepdims=True)
-    deviation = np.abs(f[..., 0] - exact[:, pairs])
-    return float(
-        np.divide(deviation, size, out=np.zeros_like(deviation), where=size > 0).max(initial=0.0)
-    )
+    return float(ratio(np.abs(f[..., 0] - exact[:, pairs]), size).max(initial=0.0))
 
 
 def within_layers(signals: Signals) -> Truncated:
@@ -252,8 +250,8 @@ def _quarters(count: int) -> tuple[slice, slice, slice]:
 def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
     """Estimate of the orders beyond the last quarter, from this one and the one before."""
     if smooth:
-        ratio = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
-        tail = np.minimum(tail, np.abs(ratio))
+        fall = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
+        tail = np.minimum(tail, np.abs(fall))
     return last * tail
 
 

@@ -91,7 +91,7 @@ def _by_series(
     coefficients = Coefficients(psi, _SETTINGS.orders + 4)(variances)[0][:, :-1]
     f, g = places.reshape(2, -1)
     c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
-    x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
+    x, y = (ratio(1.0, np.sqrt(K)) for K in (a, b))
     averages = np.zeros((len(orders), len(c)))
     # Pairs of about one correlation take about as many orders.
     sorted_pairs = np.argsort(np.abs(c))

@@ -33,6 +33,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
+from fieldtheory.numerics.recursion import ratio
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
     [[2.0, 0.0], [0.5, 0.866]]
     """
     first, second = np.sqrt(x), np.sqrt(y)
-    along = np.divide(xy, first, out=np.zeros_like(first), where=first > 0)
+    along = ratio(xy, first)
     across = np.sqrt(np.maximum((second - along) * (second + along), 0.0))
     across = np.where(across > _SETTINGS.parallel * second, across, 0.0)
     return np.array([[first, np.zeros_like(first)], [along, across]])
@@ -151,13 +152,8 @@ def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
 
 def _solved(R: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """R⁻¹ rows, zero for directions that R has not."""
-    first = _over(rows[0], R[0, 0])
-    return np.stack([first, _over(rows[1] - R[1, 0] * first, R[1, 1])])
-
-
-def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    return np.divide(x, y, out=np.zeros(shape), where=np.broadcast_to(y > 0, shape))
+    first = ratio(rows[0], R[0, 0])
+    return np.stack([first, ratio(rows[1] - R[1, 0] * first, R[1, 1])])
 
 
 class _Rule(NamedTuple):
@@ -245,10 +241,10 @@ class Expansion:
         lowered = np.zeros((2, *f.shape))
         lowered[0, ..., : len(n)] = np.sqrt(i + 1.0) * f[..., above + i + 1]
         lowered[1, ..., : len(n)] = np.sqrt(n - i + 1.0) * f[..., above + i]
-        by_y = _over(lowered[1], self.R[1, 1][..., None])
+        by_y = ratio(lowered[1], self.R[1, 1][..., None])
         if side:
             return by_y
-        return _over(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
+        return ratio(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
 
     def products(self, i: int, j: int) -> np.ndarray:
         """Of Σ_k ψ_k^(i)(h_α) ψ_k^(j)(h_β), shape (L + 1, pairs, orders)."""
