@@ -18,26 +18,18 @@ from fieldtheory.inference.gaussian_process import cholesky, log_density
 
 
 class Regression(NamedTuple):
-    """Regression at a fixed kernel of the outputs of Q inputs, P of them with labels.
+    """Regression at a fixed kernel of the outputs of Q inputs, P of them with labels."""
 
-    Parameters
-    ----------
-    kernel : ndarray, shape (Q, Q)
-        C.
-    labels : ndarray, shape (P, d)
-    factor, inverse : ndarray, shape (P, P)
-        The Cholesky factor of A, and A⁻¹.
-    alpha : ndarray, shape (Q, d)
-        α, zero for inputs without labels.
-    w : ndarray, shape (Q, Q)
-        In columns, one for every input.
-    """
-
+    # (Q, Q): C.
     kernel: np.ndarray
+    # (P, d)
     labels: np.ndarray
+    # (P, P): The Cholesky factor of A, and A⁻¹.
     factor: np.ndarray
     inverse: np.ndarray
+    # (Q, d): α, zero for inputs without labels.
     alpha: np.ndarray
+    # (Q, Q): In columns, one for every input.
     w: np.ndarray
 
     @classmethod
@@ -79,24 +71,16 @@ class Regression(NamedTuple):
 
 
 class Corrections(NamedTuple):
-    """N times terms of order 1/N, or their standard errors.
+    """N times terms of order 1/N, or their standard errors."""
 
-    Parameters
-    ----------
-    shift, covariance : ndarray, shape (L + 2, Q, Q)
-        Of the prior means of the kernels, and Cov(C^(l), tr U C).
-    mean, variance : ndarray, shape (Q, d)
-        Of the predictions.
-    log_evidence : ndarray, shape ()
-    fluctuations : ndarray, shape ()
-        The mean square of the relative changes of the eigenvalues of A.
-    """
-
+    # (L + 2, Q, Q): Of the prior means of the kernels, and Cov(C^(l), tr U C).
     shift: np.ndarray
     covariance: np.ndarray
+    # (Q, d): Of the predictions.
     mean: np.ndarray
     variance: np.ndarray
     log_evidence: np.ndarray
+    # The mean square of the relative changes of the eigenvalues of A.
     fluctuations: np.ndarray
 
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
 from fieldtheory.inference.tilted_paths import (
-    FRESH,
     SWEEPS,
     Balance,
     Neuron,
@@ -233,14 +232,8 @@ def sampled_blocks(
     prediction = units.predicted(C[-1], rates, u)
     _, roots, inverses = signals(streams)
     used = blocks.ratio * weights * mean_tilts[1:-1]
-    fresh, residual = units.fresh_paths(chains, roots, inverses, used, rng), np.full_like(C, np.inf)
-    if fresh is not None:
-        residual, count = np.zeros_like(C), pace.moves // FRESH
-        for step in range(2 * count):
-            fresh = units.next_paths(fresh, roots, inverses, used, rng)
-            if step >= count:
-                kernels, _ = units.averages(fresh, roots, inverses, used)
-                residual[1:-1] += (kernels - C[1:-1]) / count
+    residual = np.zeros_like(C)
+    residual[1:-1] = units.moved_by_fresh_paths(C[1:-1], chains, roots, inverses, used, rng, pace)
     if functions.stream:
         streams = unpacked(blocks.jet(functions.stream, streams).value, True)
     kernels = np.concatenate([streams, C[-1:]])

@@ -189,6 +189,27 @@ class Neuron(NamedTuple):
                 return x
         return None
 
+    def moved_by_fresh_paths(
+        self,
+        kernels: np.ndarray,
+        chains: int,
+        roots: Sequence[np.ndarray],
+        inverses: Sequence[np.ndarray],
+        tilts: np.ndarray,
+        rng: Any,
+        pace: Pace,
+    ) -> np.ndarray:
+        """The kernels of fresh paths less these, infinite where they do not follow the tilt."""
+        x, count = self.fresh_paths(chains, roots, inverses, tilts, rng), pace.moves // FRESH
+        if x is None:
+            return np.full_like(kernels, np.inf)
+        moved = np.zeros_like(kernels)
+        for step in range(2 * count):
+            x = self.next_paths(x, roots, inverses, tilts, rng)
+            if step >= count:
+                moved += (self.averages(x, roots, inverses, tilts)[0] - kernels) / count
+        return moved
+
 
 class Balance(NamedTuple):
     """Quantities that say whether paths and kernels of one run have come to rest."""
@@ -304,15 +325,8 @@ def sampled(
     mean, variance = neuron.predicted(C[-1], rates, mean_u)
     roots, inverses = zip(first, *(block_roots(kernel, P) for kernel in C[1:-1]), strict=True)
     used = np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]])
-    found = neuron.fresh_paths(chains, roots, inverses, used, rng)
-    residual = np.full_like(C, np.inf)
-    if found is not None:
-        residual, count = np.zeros_like(C), pace.moves // FRESH
-        for step in range(2 * count):
-            found = neuron.next_paths(found, roots, inverses, used, rng)
-            if step >= count:
-                kernels, _ = neuron.averages(found, roots, inverses, used)
-                residual[1:] += (kernels - C[1:]) / count
+    residual = np.zeros_like(C)
+    residual[1:] = neuron.moved_by_fresh_paths(C[1:], chains, roots, inverses, used, rng, pace)
     balance = Balance(halves[1] - halves[0], residual, spread, force, pull)
     return Tilted(C, mean_tilts, mean, variance), balance
 

@@ -212,20 +212,13 @@ def _hard_sigmoid() -> sp.Expr:
 
 
 class Definition(NamedTuple):
-    """A row of the table.
+    """A row of the table."""
 
-    Parameters
-    ----------
-    formula : callable
-        φ(h), an expression in ``h``, as a function of parameters that have defaults.
-    source : str
-        What it is and where it is defined.
-    synonyms : str
-        Other names, separated by blanks.
-    """
-
+    # φ(h), an expression in ``h``, as a function of parameters that have defaults.
     formula: Callable[..., sp.Expr]
+    # What it is and where it is defined.
     source: str
+    # Other names, separated by blanks.
     synonyms: str = ""
 
 

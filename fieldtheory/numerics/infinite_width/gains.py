@@ -60,17 +60,7 @@ def gains_of_fluctuations(
     A variance that vanishes does so at any width, and K_αβ and K_ββ of parallel signals follow
     K_αα, so that derivatives which diverge there are not asked for.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (L + 2, P)
-    kernel : ndarray, shape (L + 2, P(P−1)/2)
-    pairs : tuple of ndarray
-    pair : ndarray, shape (L + 2, P(P−1)/2)
-
-    Returns
-    -------
-    tuple of three ndarrays, shape (L + 2, P(P−1)/2)
+    All are (L + 2, P(P−1)/2), as ``kernel`` is; K is (L + 2, P).
     """
     first, second = _cross_averages(network, K, kernel, pairs)
     (x, y), xy = (K[:-1][:, members] for members in pairs), kernel[:-1]

@@ -53,13 +53,6 @@ class LayerFunctions:
     With NumPy their errors are below 1e-12 of the natural size, √(⟨φ²⟩⟨φ²⟩), over variances for
     derivatives. A variance of zero is the limit of small ones.
 
-    Parameters
-    ----------
-    averages : LayerAverages
-    features : tuple of sympy.Expr
-        The ψ_k in the symbol ``X``.
-    backend : {"numpy", "mpmath"}
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation
@@ -68,7 +61,9 @@ class LayerFunctions:
     """
 
     averages: LayerAverages
+    # The ψ_k in the symbol ``X``.
     features: tuple[sp.Expr, ...]
+    # "numpy" or "mpmath".
     backend: str = "numpy"
     # Layers are alike, and carry on what they read.
     stream: ClassVar[None] = None

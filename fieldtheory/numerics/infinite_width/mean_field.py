@@ -21,15 +21,10 @@ class MeanField:
     """Kernels and gains of all layers, each found when first asked for, layer axis first.
 
     The last axis counts the inputs, or their pairs α < β, if the kernel of the input is a matrix.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    input_kernel : ndarray, shape (...) or (..., P, P)
-        Variances, or covariance matrices.
     """
 
     network: DeepNetwork
+    # (...) or (..., P, P): variances, or covariance matrices.
     input_kernel: np.ndarray
 
     @property

@@ -85,26 +85,18 @@ class Covariances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fluctuations:
-    """Covariances and mean shifts of the p entries of a chain.
-
-    Parameters
-    ----------
-    chain : Chain
-    """
+    """Covariances and mean shifts of the p entries of a chain."""
 
     chain: Chain
 
     def _branch(self, l: int, change: np.ndarray) -> np.ndarray:
         """The change of C^(l) with X^(l-1), shape (p, ...)."""
-        J = self.chain.jacobian(l)
-        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
+        return _along(self.chain.jacobian(l), change)
 
     def _reported(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of R^(l) = s(X^(l))."""
         J = self.chain.stream_jacobian(l)
-        if J is None:
-            return change
-        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
+        return change if J is None else _along(J, change)
 
     def _carried(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of γ_l² s(X^(l-1))."""
@@ -275,6 +267,11 @@ class Fluctuations:
             reported[l] = self._reported(l, m) + chain.stream_curvature(l, V[l])
             residual[l + 1] = self._branch(l + 1, m) + chain.curvature(l + 1, V[l])
         return residual, reported
+
+
+def _along(J: Any, change: np.ndarray) -> np.ndarray:
+    """A Jacobian times changes (p, ...)."""
+    return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
 
 
 def _symmetric(rows: Iterable[np.ndarray], size: int, p: int) -> np.ndarray:

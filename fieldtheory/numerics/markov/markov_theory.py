@@ -29,13 +29,9 @@ class MarkovTheory:
     """The fluctuations of the kernels that a chain has, over networks.
 
     R^(l) is the Gram matrix of the stream, (1/N) Σ_i h_i h_i, behind the norm for post-norm.
-
-    Parameters
-    ----------
-    field : MeanField
-        Of one network and one kernel.
     """
 
+    # Of one network and one kernel.
     field: MeanField
 
     @cached_property

@@ -71,14 +71,9 @@ def _of(outer: np.ndarray, inner: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
-    """The fields of order 1/N² of one input, with their powers of 1/N; see `Solution`.
+    """The fields of order 1/N² of one input, with their powers of 1/N; see `Solution`."""
 
-    Parameters
-    ----------
-    chain : BlockChain
-        Of one input.
-    """
-
+    # Of one input.
     chain: BlockChain
 
     @property

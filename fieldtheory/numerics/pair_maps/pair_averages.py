@@ -24,21 +24,12 @@ _FARTHEST = 1e13
 
 @dataclass(frozen=True, eq=False)
 class PairFunctions:
-    """`LayerFunctions` of arrays of inputs and of pairs of them.
-
-    Parameters
-    ----------
-    entries : LayerFunctions
-        Of NumPy.
-    allowed : float
-        The relative error that is asked for.
-    searching : bool
-        Whether an average whose integral does not converge is NaN, with all at larger variances,
-        instead of an error.
-    """
+    """`LayerFunctions` of arrays of inputs and of pairs of them."""
 
     entries: LayerFunctions
+    # The relative error that is asked for.
     allowed: float = DEFAULT
+    # Whether an average whose integral does not converge is NaN, with all at larger variances.
     searching: bool = False
 
     @property

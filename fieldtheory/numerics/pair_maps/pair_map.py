@@ -58,12 +58,7 @@ def output_matrices(
 
 @dataclass(frozen=True, eq=False)
 class PairMaps:
-    """The maps of a recursion for ranges of norms, made when they are needed, and then kept.
-
-    Parameters
-    ----------
-    recursion : PairRecursion
-    """
+    """The maps of a recursion for ranges of norms, made when they are needed, and then kept."""
 
     recursion: PairRecursion
     _maps: list[PairMap] = field(default_factory=list)
@@ -187,19 +182,13 @@ class _Block:
 
 
 class _Single(NamedTuple):
-    """Data of the rows, or of the columns, of a strip that its pairs use.
+    """Data of the rows, or of the columns, of a strip that its pairs use."""
 
-    Parameters
-    ----------
-    inverse : ndarray, shape (P,)
-        1/√K, NaN for those that vanish.
-    factors : ndarray, shape (number of quantities, P)
-    polynomials : ndarray, shape (norms, P)
-        T_i(u).
-    """
-
+    # (P,): 1/√K, NaN for those that vanish.
     inverse: np.ndarray
+    # (quantities, P)
     factors: np.ndarray
+    # (norms, P): T_i(u).
     polynomials: np.ndarray
 
     @classmethod

@@ -26,20 +26,13 @@ from fieldtheory.numerics.infinite_width.tangents import (
 
 @dataclass(frozen=True)
 class OutputRecursion:
-    """K_αβ and χ_αβ of a hidden layer, or of the output.
+    """K_αβ and χ_αβ of a hidden layer, or of the output."""
 
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    rows : tuple of int
-        Which are wanted: 0 for the kernel, 1 for the response.
-    layer : int
-        l of K^(l) and χ^(l), from 1 to L + 1.
-    """
-
+    # Without batch axes.
     network: DeepNetwork
+    # Which are wanted: 0 for the kernel, 1 for the response.
     rows: tuple[int, ...]
+    # l of K^(l) and χ^(l), from 1 to L + 1.
     layer: int
 
     @cached_property
@@ -98,17 +91,10 @@ class OutputRecursion:
 
 @dataclass(frozen=True)
 class TangentRecursion:
-    """Θ^(L+1) of pairs of inputs.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    trained : Trained, optional
-        Everything if left out.
-    """
+    """Θ^(L+1) of pairs of inputs."""
 
     network: DeepNetwork
+    # Everything if left out.
     trained: Trained | None = field(default=None, compare=False)
     odd: ClassVar[tuple[bool, ...]] = (False,)
 

@@ -226,9 +226,7 @@ class PairTheory:
     @cached_property
     def kernel_covariances(self) -> np.ndarray:
         """The estimate of N Cov(K^(l), K^(l)), shape (n, L + 1, p, p)."""
-        return np.stack(
-            [pair_fluctuations.accumulated_covariance(self.layers, G11) for G11 in self.covariances]
-        )
+        return np.stack([accumulated_variance(self.layers.skips, G11) for G11 in self.covariances])
 
     @property
     def covariances_of_pairs(self) -> np.ndarray:

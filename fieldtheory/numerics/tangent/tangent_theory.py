@@ -20,16 +20,10 @@ from fieldtheory.numerics.symmetric_matrices import assembled
 
 @dataclass(frozen=True, eq=False)
 class TangentTheory:
-    """Θ^(l) of a network for given inputs.
-
-    Parameters
-    ----------
-    mean_field : MeanField
-    trained : Trained, optional
-        Everything at rate one if left out, where D^(l) are the residual kernels to the last bit.
-    """
+    """Θ^(l) of a network for given inputs."""
 
     mean_field: MeanField
+    # Everything at rate one if left out, where D^(l) are the residual kernels to the last bit.
     trained: Trained | None = None
 
     @cached_property
