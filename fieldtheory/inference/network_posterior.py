@@ -283,11 +283,12 @@ def posterior(
         samples = SAMPLES
     solution = solve(network, kernel)
     law = Regression.from_labels(solution.residual_kernels[-1], labels, noise)
-    settings = labels, noise, int(order), samples if order else None, seed
+    settings: dict[str, Any] = {"labels": labels, "noise_variance": noise, "order": int(order)}
+    settings |= {"samples": samples if order else None, "seed": seed}
     if not order:
-        return _result(solution, law, None, *settings)
+        return _result(solution, law, None, settings)
     first = _corrections(solution, law, samples, seed, progress)
-    result = _result(solution, law, first, *settings)
+    result = _result(solution, law, first, settings)
     if samples is None:
         # Its G11 serves the responses.
         vars(result)["_prior"] = solution
@@ -341,11 +342,7 @@ def _result(
     solution: Any,
     law: Regression,
     corrections: tuple[Corrections, Corrections] | None,
-    labels: np.ndarray,
-    noise: float,
-    order: int,
-    samples: int | None,
-    seed: int,
+    settings: dict[str, Any],
 ) -> NetworkPosterior:
     C, K = solution.residual_kernels, solution.kernels
     if corrections is None:
@@ -356,7 +353,7 @@ def _result(
     if solution.network.markov:
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
-        if order:
+        if settings["order"]:
             learned = solution.chain.covariances_with_output(law.weights)[1]
             moved = learned + solution.kernel_shift
     else:
@@ -365,13 +362,11 @@ def _result(
         learned, moved, uncertain, missed = (accumulate(skips, part) for part in parts)
     sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
     ratios = ratio(np.abs(learned), sizes)
-    shape = (len(C[0]), *labels.shape[1:])
+    shape = (len(C[0]), *settings["labels"].shape[1:])
     variance = np.repeat(law.variance[:, None], law.labels.shape[1], axis=1)
     return NetworkPosterior(
         solution.network,
         solution.input_kernel,
-        labels,
-        noise,
         residual_kernels=C + shift,
         residual_kernels_error=deviation,
         kernels=K + moved,
@@ -388,7 +383,5 @@ def _result(
         log_evidence_error=np.asarray(error.log_evidence),
         log_evidence_nngp=np.asarray(law.log_evidence),
         expansion_ratio=np.asarray(max(ratios.max(), first.fluctuations)),
-        order=order,
-        samples=samples,
-        seed=seed,
+        **settings,
     )

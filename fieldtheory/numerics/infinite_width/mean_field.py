@@ -102,7 +102,8 @@ class MeanField:
 
     def curvatures(self, K: np.ndarray) -> np.ndarray:
         """a_l M''(K) of variances before the layers 1, ..., L + 1."""
-        return gains.weighted(self.network, "curvature", self.has_matrix, K)[1:]
+        functions = network_functions(self.network, self.has_matrix, K.ndim - 1 - self.has_matrix)
+        return gains.weighted(self.network, functions.every("curvature", K), self.has_matrix)[1:]
 
     @property
     def residual_kernels(self) -> np.ndarray:

@@ -89,7 +89,8 @@ def tangents(
 
 def slope_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l ⟨φ'²⟩ over the signals of single inputs of layer l − 1, shape (L + 2, ...)."""
-    return weighted(network, "slope_square", trailing, K[:-1])
+    functions = network_functions(network, trailing, K.ndim - 1 - trailing)
+    return weighted(network, functions.every("slope_square", K[:-1]), trailing)
 
 
 def own_of_inputs(

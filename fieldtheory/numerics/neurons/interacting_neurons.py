@@ -28,19 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import factorial, sqrt
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
-
-if TYPE_CHECKING:
-    from fieldtheory.numerics.neurons.fourier_basis import FourierBasis, FourierStep
-    from fieldtheory.numerics.neurons.quadrature_nodes import Nodes, NodeStep
-
-    # Functions of a neuron as densities with what averages over them, and the way to the next one.
-    Space: TypeAlias = "FourierBasis | Nodes"
-    Step: TypeAlias = "FourierStep | NodeStep"
 
 # What is dropped of a sum of products, relative to its largest parts.
 _DROPPED = 1e-12
@@ -111,6 +103,32 @@ class Pairs(NamedTuple):
         return Pairs(basis, left.T @ cores @ left)
 
 
+class Space(Protocol):
+    """Functions of a neuron as densities, and what averages functions over them, as vectors."""
+
+    @property
+    def averaging_2(self) -> np.ndarray:
+        """Averaging vector for the Hermite polynomial h_2."""
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """The density of a function with these values on the nodes."""
+
+    def averaging(self, values: np.ndarray) -> np.ndarray:
+        """Vector whose scalar product with a density averages a function."""
+
+    def multiply(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """The densities, one or one a row, of the products with a function on the nodes."""
+
+    def mean(self, values: np.ndarray) -> float:
+        """⟨F⟩ of the values of a function on the nodes."""
+
+    def unit(self, order: int) -> np.ndarray:
+        """The density of the Hermite polynomial h_n, n <= 8."""
+
+    def centred(self, vectors: np.ndarray) -> np.ndarray:
+        """The densities of F − ⟨F⟩."""
+
+
 class Observable(NamedTuple):
     """Contribution of a layer to the next kernel, D(h) = a (g(h, h) − ⟨g⟩), for h ~ N(0, K)."""
 
@@ -127,7 +145,29 @@ class Observable(NamedTuple):
     mean: float
 
 
-Layers = Iterable[tuple[Observable, "Step | None"]]
+class Step(Protocol):
+    """From the functions of one neuron in one layer to those of the next."""
+
+    @property
+    def correlation(self) -> float:
+        """c, of the signals of the two layers."""
+
+    @property
+    def variance(self) -> float:
+        """K*, in the next layer."""
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """Factors by which P_0ᵀ multiplies vectors, None where it does more."""
+
+    def unit(self, order: int) -> np.ndarray:
+        """The Hermite polynomial of this order in the next layer."""
+
+    def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
+        """P_jᵀ applied to u, or to its columns, for j < 4."""
+
+
+Layers = Iterable[tuple[Observable, Step | None]]
 
 
 def of_the_mean(step: Step, j: int) -> float:

@@ -210,15 +210,10 @@ class NodeStep(NamedTuple):
 
 
 def on_nodes(
-    square: Function,
-    weights: np.ndarray,
-    K: np.ndarray,
-    correlations: np.ndarray,
-    noise: np.ndarray,
-    count: int,
-    highest: int,
+    neurons: Any, count: int, highest: int
 ) -> Iterator[tuple[Observable, NodeStep | None]]:
-    """The observable of every layer l = 0, ..., L and the step to the next one."""
+    """The observable of every layer l = 0, ..., L of `Neurons`, and the step to the next one."""
+    square, weights, K = neurons.square, neurons.weights, neurons.K
     stride, smoothed = 2 if square.parity == 1 else 1, np.zeros((2, 0))
     here, own = layer_nodes(square, float(K[0]), smoothed, count, stride)
     step, stays, previous = None, False, np.zeros(4)
@@ -231,7 +226,8 @@ def on_nodes(
         if l == len(K) - 1:
             yield observable, None
             return
-        c, s, variance = float(correlations[l]), float(noise[l]), float(K[l + 1])
+        c, s = float(neurons.correlations[l]), float(neurons.noise[l])
+        variance = float(K[l + 1])
         # Layers at a fixed point of the kernel share nodes and steps.
         parameters = np.array([K[l], variance, c, s])
         if step is None or not stays or np.abs(parameters - previous).max() > NODES.equal:

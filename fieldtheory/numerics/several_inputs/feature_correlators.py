@@ -44,6 +44,10 @@ _TOGETHER = 1 << 23
 _SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
 
 
+# Hermite coefficients of functions of pairs of inputs, (L + 1, r, orders), and the pairs.
+Functions = tuple[np.ndarray, np.ndarray]
+
+
 class Truncated(NamedTuple):
     """Averages by Hermite coefficients, and about what the orders that are left out add."""
 
@@ -148,7 +152,7 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
 def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
     size, layers, every = len(f), np.arange(len(f)), np.arange(f.shape[1])
-    values, left = from_layer_on(signals, f, every, f, every, count)
+    values, left = from_layer_on(signals, (f, every), (f, every), count)
     if len(signals.functions) == 1:
         within = _within_layers(signals, f, count)
         values[layers, :, layers], left[layers, :, layers] = within
@@ -162,14 +166,10 @@ def _correlators(signals: Signals, count: int) -> Truncated:
 
 
 def from_layer_on(
-    signals: Signals,
-    f: np.ndarray,
-    rows: np.ndarray,
-    g: np.ndarray,
-    columns: np.ndarray,
-    count: int,
+    signals: Signals, one: Functions, other: Functions, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c)."""
+    (f, rows), (g, columns) = one, other
     size, r, orders = f.shape
     values, left = np.zeros((2, size, r, size, len(columns)))
     parts, few = _quarters(count), max(1, _TOGETHER // (r * orders))
@@ -355,14 +355,14 @@ def _series(
     sides = (
         (2 * alone.products(1, 0), own, pairs.products(*orders)) for orders in ((1, 0), (0, 1))
     )
-    values, left = chi * _summed(signals, gains, every, pairs.observables, some, count, weights)
+    values, left = chi * _summed(signals, (gains, every), (pairs.observables, some), count, weights)
     # Cov(h^(l), h^(k)) is K of the earlier layer times the skips between them.
     earlier = np.minimum(layers[:, None], layers)
     passed = signals.passed + np.tril(signals.passed, -1).T
     for (f, rows, g), members in zip(sides, (alpha[some], beta[some]), strict=True):
         turned = covariance_response[earlier][..., members] * passed[:, :, None, None]
         turned = np.swapaxes(turned, 1, 2) * weights[own]
-        more = _summed(signals, f, rows, g, some, count, turned)
+        more = _summed(signals, (f, rows), (g, some), count, turned)
         # These are no connected correlators.
         values[:, own] += more[0] + np.einsum("lqkp,lq,kp->lq", turned, f[..., 0], g[..., 0])
         left[:, own] += more[1]
@@ -370,18 +370,12 @@ def _series(
 
 
 def _summed(
-    signals: Signals,
-    f: np.ndarray,
-    rows: np.ndarray,
-    g: np.ndarray,
-    columns: np.ndarray,
-    count: int,
-    weights: np.ndarray,
+    signals: Signals, one: Functions, other: Functions, count: int, weights: np.ndarray
 ) -> np.ndarray:
     """Σ_k Σ_c weights_rc^(k) ⟨f_r^(l) ; g_c^(k)⟩ and what is left out, (2, L + 1, r)."""
-    after = from_layer_on(signals, f, rows, g, columns, count)
-    before = from_layer_on(signals, g, columns, f, rows, count)
-    size, sums = len(f), []
+    after = from_layer_on(signals, one, other, count)
+    before = from_layer_on(signals, other, one, count)
+    size, sums = len(one[0]), []
     for later, earlier in zip(after, before, strict=True):
         whole = later + np.transpose(earlier, (2, 3, 0, 1))
         layers = np.arange(size)

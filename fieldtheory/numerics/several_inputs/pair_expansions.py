@@ -94,6 +94,12 @@ class Signals:
         first, second = np.triu_indices(self.K.shape[-1])
         return first, second
 
+    @cached_property
+    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K_αα, K_ββ and K_αβ of every pair, each (L + 1, p)."""
+        (first, second), own = self.pairs, np.diagonal(self.K, axis1=1, axis2=2)
+        return own[:, first], own[:, second], self.K[:, first, second]
+
     @property
     def smooth(self) -> bool:
         """Whether φ is analytic."""
@@ -121,9 +127,7 @@ class Signals:
     @cached_property
     def R(self) -> np.ndarray:
         """h = R z of the two signals of every pair, shape (2, 2, L + 1, p)."""
-        first, second = self.pairs
-        own = np.diagonal(self.K, axis1=1, axis2=2)
-        return triangle(own[:, first], own[:, second], self.K[:, first, second])
+        return triangle(*self.entries)
 
     def between(
         self, k: int | np.ndarray, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
