@@ -229,7 +229,8 @@ def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
         while len(C) < depth + 2:
             roots.append(tilted_paths.block_roots(C[-1], 1))
             whole = roots + [roots[-1]] * (depth + 1 - len(roots))
-            C.append(neuron.averages(x, *zip(*whole, strict=True), zero)[0][len(roots) - 1])
+            law = tilted_paths.Law(*zip(*whole, strict=True), zero)
+            C.append(neuron.averages(x, law)[0][len(roots) - 1])
         return np.array(C), roots
 
     zero, step = np.zeros((depth + 2, 1, 1)), 1e-3
