@@ -7,7 +7,7 @@ Inputs that are moved after training leave U as it is, and
 
 with the shift m of the means of the prior, whose derivative is `Solution.response_shift`; for the
 last term see `fieldtheory.montecarlo.sampling.gain_covariances`, and
-`fieldtheory.numerics.markov.moved_entries` for blocks. Labelled inputs stay where they are: their
+`fieldtheory.numerics.markov.markov_theory` for blocks. Labelled inputs stay where they are: their
 entries are those of two further inputs at their places. Linear networks respond as before to this
 order, and not beyond it. F25 section III.4 leaves this open.
 """

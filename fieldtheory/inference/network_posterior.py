@@ -12,7 +12,7 @@ covariance G11. Averages over its law weighted with p(Y|C) are, to order 1/N,
     ⟨f⟩ = f + f'·(m + Cov(C, tr U C)) + ½ f''·G11,
     ln p(Y) = ln p(Y|C*) + tr U m + ½ Var tr U C + ½ (∂² ln p)·G11.
 
-The derivatives are those of `fieldtheory.inference.fluctuating_kernel`.
+The derivatives are those of `fieldtheory.inference.gaussian_process`.
 The order 1/N of networks of this kind is F25 eqs. (38) to (42); their posterior is new.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.inference import learned_response
-from fieldtheory.inference.fluctuating_kernel import (
+from fieldtheory.inference.gaussian_process import (
     Corrections,
     Regression,
     fluctuating,
