@@ -75,7 +75,7 @@ def critical(
         optimal_skip_scale,
         vertex_slope,
     )
-    from fieldtheory.criticality.kept_variance import critical_block
+    from fieldtheory.criticality.susceptibility import critical_block
     from fieldtheory.networks.activations import as_activation
     from fieldtheory.networks.block import BlockNetwork
 

@@ -19,7 +19,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.inference.power_series import power_coefficients
+from fieldtheory.inference.spectra import power_coefficients
 from fieldtheory.literature.claim import bound, claims_of, double, interval, number, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network

@@ -179,10 +179,10 @@ class TestResuming:
     def test_after_an_exception(self, tmp_path, monkeypatch, counted):
         original = parameter_grid._group
 
-        def fail(network, changes, *rest):
+        def fail(grid, changes, points):
             if changes["depth"] == 5:
                 raise ArithmeticError("stop")
-            return original(network, changes, *rest)
+            return original(grid, changes, points)
 
         with monkeypatch.context() as patch:
             patch.setattr(parameter_grid, "_group", fail)
@@ -237,9 +237,9 @@ def test_parts_in_a_folder_take_some_seconds_by_their_deepest_point(tmp_path, mo
     """Of a clock that counts layers, a part has no more than it says; found parts stay parts."""
     clock, solved = [0.0], parameter_grid._solved
 
-    def counting(network, kernel, points, quantities):
+    def counting(grid, points):
         clock[0] += sum(point["depth"] for point in points)
-        return solved(network, kernel, points, quantities)
+        return solved(grid, points)
 
     monkeypatch.setattr(parameter_grid, "_solved", counting)
     monkeypatch.setattr(parameter_grid.time, "monotonic", lambda: clock[0])
