@@ -9,9 +9,8 @@ from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.averages.errors import PrecisionError, QuadratureError
 from fieldtheory.compiling.explanation import explain
 from fieldtheory.compiling.functions import lambdify
-from fieldtheory.criticality.critical_line import EdgeOfChaos
-from fieldtheory.criticality.kept_variance import CriticalBlock, critical_block
-from fieldtheory.criticality.universality import CriticalPoint, critical_network
+from fieldtheory.criticality.susceptibility import CriticalBlock, critical_block
+from fieldtheory.criticality.universality import CriticalPoint, EdgeOfChaos, critical_network
 from fieldtheory.criticality.weight_gains import Gain, gain
 from fieldtheory.inference.gaussian_process import Posterior
 from fieldtheory.inference.kernel_function import KernelFunction, kernel

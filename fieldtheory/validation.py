@@ -174,7 +174,8 @@ def _real(name: str, value: Any, words: str, lowest: float, highest: float) -> f
 def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> str:
     """Return ``value`` if it is one of ``allowed``, or raise listing them and the one meant."""
     if value not in allowed:
-        close = next((m for v in (str(value), str(value).lower()) if (m := _close(v, allowed))), [])
+        spelled = (str(value), str(value).lower())
+        close = [m for word in spelled for m in get_close_matches(word, allowed, n=1, cutoff=0.6)]
         meant = f"; did you mean {close[0]}?" if close else ""
         listed = f"{others}one of {', '.join(allowed)}"
         raise ValueError(f"{name} must be {listed}, got {value!r}{meant}")
@@ -222,10 +223,6 @@ def quantity(name: str, value: Any, allowed: Iterable[str]) -> str:
 
 
 _PLAIN = str.maketrans({" ": "_", "-": "_", "η": "eta", "χ": "chi", "θ": "theta"})
-
-
-def _close(value: str, allowed: Iterable[str]) -> list[str]:
-    return get_close_matches(value, allowed, n=1, cutoff=0.6)
 
 
 def is_torch_module(value: Any) -> bool:

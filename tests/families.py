@@ -11,7 +11,7 @@ import numpy as np
 
 import fieldtheory as ft
 from fieldtheory.criticality.susceptibility import component_kernels, susceptibilities
-from fieldtheory.inference.power_series import power_coefficients
+from fieldtheory.inference.spectra import power_coefficients
 from fieldtheory.inference.trained_ensemble import train
 from fieldtheory.sklearn import NetworkGPRegressor
 

@@ -140,10 +140,6 @@ def test_kernels_and_symbols_show_themselves():
     assert all(name in symbols._repr_html_() for name in symbols)
 
 
-def test_version():
-    assert ft.__version__.count(".") >= 1
-
-
 @pytest.mark.slow_but(0, 1)
 @pytest.mark.parametrize("name", DIFFUSIONS)
 def test_diffusions_show_themselves(name):

@@ -26,7 +26,7 @@ from fieldtheory.averages.nodes.connected import ConnectedCorrelator, two_factor
 from fieldtheory.averages.nodes.gaussian import GaussianAverage
 from fieldtheory.averages.precise import partitions
 from fieldtheory.averages.quadrature import products
-from fieldtheory.averages.quadrature.compiled import function_of
+from fieldtheory.averages.quadrature.compiled import factors_by_variable, function_of
 from fieldtheory.averages.quadrature.one_variable import Means
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.averages.quadrature.two_variables import PairAverages
@@ -100,27 +100,18 @@ def _average(F: sp.Expr, variables: tuple) -> Callable:
 
 def _products(F: sp.Expr, variables: tuple) -> list[list[sp.Expr]]:
     """F as a sum of products: for each a factor of every variable, the first with its number."""
-    factors = _factors(F, variables)
+    factors = factors_by_variable(F, variables)
     if factors is not None:
         return [factors]
     parts = sp.Add.make_args(sp.expand(F))
-    terms = [factors for part in parts if (factors := _factors(part, variables)) is not None]
+    found = (factors_by_variable(part, variables) for part in parts)
+    terms = [factors for factors in found if factors is not None]
     if len(terms) < len(parts):
         raise ValueError(
             "functions of several variables must be sums of products of functions of one variable "
             f'each in float64, got {F}; of two variables backend="mpmath" computes any other'
         )
     return terms
-
-
-def _factors(F: sp.Expr, variables: tuple) -> list[sp.Expr] | None:
-    parts = [sp.S.One] * len(variables)
-    for factor in sp.Mul.make_args(F):
-        inside = [i for i, v in enumerate(variables) if factor.has(v)]
-        if len(inside) > 1:
-            return None
-        parts[inside[0] if inside else 0] *= factor
-    return parts
 
 
 def _product(factors: list[sp.Expr], variables: tuple) -> Callable:
@@ -170,20 +161,15 @@ def _pair(f: Function, g: Function, connected: bool) -> Callable:
         if some.any():
             values[some] = pairs(a[some], b[some], t[some], tolerance(), kinds=1)[0].value
         if not some.all():
-            values[~some] = _without_variance(one, other, connected, a[~some], b[~some])
+            # Limits where a variance is zero; two that are zero are one variable.
+            a, b = a[~some], b[~some]
+            independent = one(a, tolerance()) * other(b, tolerance())
+            alike = (one.function.at_zero() * other.function.at_zero()).mean()
+            joint = np.where((a > 0) | (b > 0), independent, alike)
+            values[~some] = joint - independent if connected else joint
         return values.reshape(shape)[()]
 
     return average
-
-
-def _without_variance(
-    one: Means, other: Means, connected: bool, a: np.ndarray, b: np.ndarray
-) -> np.ndarray:
-    """The limits of ⟨f(x)g(y)⟩ where a variance is zero; two that are zero are one variable."""
-    x, y = one.function.at_zero(), other.function.at_zero()
-    independent = one(a, tolerance()) * other(b, tolerance())
-    joint = np.where((a > 0) | (b > 0), independent, (x * y).mean())
-    return joint - independent if connected else joint
 
 
 def _several(functions: list[Function]) -> Callable:
@@ -214,24 +200,14 @@ def mean_about(F: sp.Expr, x: sp.Symbol) -> Rule:
     return Rule(PANELS, _REASONS[PANELS], average)
 
 
-class Shifted(NamedTuple):
-    """Σ factor ⟨F(h)⟩ of one variable with a mean."""
-
-    mean: sp.Expr
-    variable: sp.Expr
-    # F without other symbols.
-    terms: tuple[tuple[sp.Expr, sp.Expr], ...]
-
-
-def shifted(node: sp.Expr) -> Shifted | None:
-    """An average ⟨F(h + m)⟩ as one of a variable with the mean m; None if it is no such average.
+def shifted(node: sp.Expr) -> tuple[sp.Expr, list[tuple[sp.Expr, sp.Expr]]] | None:
+    """The mean m and Σ factor F(h) of an average ⟨F(h + m)⟩; None if it is no such average.
 
     Examples
     --------
     >>> y, m = sp.symbols("y m", real=True)
-    >>> found = shifted(GaussianAverage((y + m) * sp.tanh(y + m - 1), y, 2))
-    >>> found.mean, found.terms
-    (m, ((1, y*tanh(y - 1)),))
+    >>> shifted(GaussianAverage((y + m) * sp.tanh(y + m - 1), y, 2))
+    (m, [(1, y*tanh(y - 1))])
     """
     if not isinstance(node, GaussianAverage) or len(node.variables) != 1:
         return None
@@ -239,12 +215,10 @@ def shifted(node: sp.Expr) -> Shifted | None:
     unknown = F.free_symbols - {h}
     for mean in sorted(_means(F, h, unknown), key=sp.default_sort_key):
         centred = F.xreplace({h: h - mean}).replace(lambda e: e.is_Add, sp.expand)
-        terms = []
-        for term in sp.Add.make_args(sp.expand(centred, deep=False)):
-            factor, function = term.as_independent(h, as_Add=False)
-            terms.append((factor, function))
+        parts = sp.Add.make_args(sp.expand(centred, deep=False))
+        terms = [part.as_independent(h, as_Add=False) for part in parts]
         if not any(function.has(*unknown) for _, function in terms):
-            return Shifted(mean, h, tuple(terms))
+            return mean, terms
     return None
 
 

@@ -276,8 +276,6 @@ def _terms(functions: tuple, variables: tuple, K: list, digits: int) -> list[Any
 def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]] | None:
     """F as Σ f(x) g(y), the pairs (f, g); None if it is no such sum.
 
-    Examples
-    --------
     >>> x, y = sp.symbols("x y", real=True)
     >>> separated(sp.tanh(x) * (x + y), x, y)
     [(x*tanh(x), 1), (tanh(x), y)]
@@ -305,8 +303,6 @@ def separated(F: sp.Expr, x: sp.Expr, y: sp.Expr) -> list[tuple[sp.Expr, sp.Expr
 def partitions(functions: Sequence[Any]) -> Iterator[tuple[sp.Integer, list[tuple]]]:
     """The partitions of some functions into blocks, each with its weight in the cumulant.
 
-    Examples
-    --------
     >>> for weight, blocks in partitions("FG"):
     ...     print(weight, blocks)
     1 [('F', 'G')]

@@ -47,8 +47,6 @@ def record(route: str, averages: int | np.integer[Any]) -> None:
 def recorded(counts: Counter[str]) -> Iterator[None]:
     """Count the averages that are computed in the block, by route.
 
-    Examples
-    --------
     >>> counts = Counter()
     >>> with recorded(counts):
     ...     record(PANELS, 3)
@@ -133,8 +131,6 @@ def tolerance() -> float:
 def relative_tolerance(rtol: float | None) -> Iterator[None]:
     """Evaluate with another tolerance inside a ``with`` block; None leaves it as it is.
 
-    Examples
-    --------
     >>> with relative_tolerance(1e-6):
     ...     tolerance()
     1e-06

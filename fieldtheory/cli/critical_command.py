@@ -75,11 +75,12 @@ def critical(
         optimal_skip_scale,
         vertex_slope,
     )
-    from fieldtheory.criticality.kept_variance import critical_block
+    from fieldtheory.criticality.susceptibility import critical_block
+    from fieldtheory.networks.activations import as_activation
     from fieldtheory.networks.block import BlockNetwork
 
     network = problem.network
-    phi = network.activation if "activation" in problem.given else values.activation("relu")
+    phi = network.activation if "activation" in problem.given else as_activation("relu")
     scales: Any = 0.0
     if skip_scale is not None:
         scales = values.numbers("skip_scale", skip_scale)

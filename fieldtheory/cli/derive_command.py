@@ -126,8 +126,7 @@ def derive(
         theory = derivation(values.network(activation, family=family, depth=depth, **given), inputs)
     else:
         of_layers: Any = {n: values.layer_scale(n, scale) for n, scale in scales.items()}
-        phi = None if activation is None else values.activation(activation)
-        theory = derivation(depth, inputs, phi, **of_layers)
+        theory = derivation(depth, inputs, activation, **of_layers)
     if document:
         text = theory.document(layers, width=width, notation=notation, misprints=misprints)
         echo(text.rstrip())

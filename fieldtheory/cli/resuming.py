@@ -12,15 +12,15 @@ import typer
 from fieldtheory.cli.terminal import echo
 
 
-def require_place(save: Path | None, *suffixes: str, name: str = "save") -> None:
+def require_place(save: Path | None, *suffixes: str) -> None:
     """Raise ValueError, before the work, unless a file, if there is one, can be written."""
     if save is None:
         return
     if save.suffix not in suffixes:
         allowed = " or ".join(suffixes)
-        raise ValueError(f"{name} must be a file that ends in {allowed}, got {str(save)!r}")
+        raise ValueError(f"save must be a file that ends in {allowed}, got {str(save)!r}")
     if not save.parent.is_dir():
-        raise ValueError(f"{name} must lie in a folder that exists, got {str(save)!r}")
+        raise ValueError(f"save must lie in a folder that exists, got {str(save)!r}")
 
 
 @contextlib.contextmanager

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fieldtheory.cli import values
 from fieldtheory.cli.terminal import echo
 from fieldtheory.networks.residual import input_kernel
-from fieldtheory.report import inputs
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fieldtheory.data import Dataset
+
+# K^(0) of every sample, as in the captions of F25.
+INPUT_SCALE = 0.05
+_MOST_IMAGES = 20
+# An equal share of every class is taken where it gives this part of the samples allowed.
+_ENOUGH = 0.5
 
 
 def read(of_data: dict[str, Any], most: int | None = None) -> Dataset | None:
@@ -37,21 +42,21 @@ def read(of_data: dict[str, Any], most: int | None = None) -> Dataset | None:
         return None
     if most is not None and count is not None and count > most:
         raise ValueError(f"count must be at most {most} for one page, got {count}")
-    wanted: Any = values.names(classes)
     if data in ("digits", "mnist"):
         for name, value in of_file.items():
             raise ValueError(f"{name} is for columns of a file, got {value!r} and data {data!r}")
-        wanted = None if classes is None else values.integers("classes", classes)
-    if data == "mnist":
-        wanted = wanted or [0, 3]
-        count = inputs.equal_share(wanted) if count is None else count
-        dataset = sets.load_mnist(wanted, count)
+        digits = [0, 3] if classes is None else values.integers("classes", classes)
+        if count is None:
+            # An equal share of every class.
+            count = _MOST_IMAGES - _MOST_IMAGES % len(digits)
+        load = sets.load_digits if data == "digits" else sets.load_mnist
+        dataset = load(digits, count)
     else:
         if "drop" in of_file:
             of_file["drop"] = values.names(of_file["drop"])
-        dataset = inputs.dataset(None if data == "digits" else data, wanted, count, **of_file)
+        dataset = sets.load_file(data, values.names(classes), count, **of_file)
     if most is not None and len(dataset.samples) > most:
-        kept, of_data["count"] = inputs.part(dataset, most, classes is not None)
+        kept, of_data["count"] = part(dataset, most, classes is not None)
         of_data["classes"] = None if kept is None else ",".join(kept)
         return read(of_data)
     for kind in ("note", "warning"):
@@ -60,11 +65,28 @@ def read(of_data: dict[str, Any], most: int | None = None) -> Dataset | None:
     return dataset
 
 
-def kernel_of(dataset: Dataset, scale: str | None, network: Any) -> tuple[str, np.ndarray]:
-    """Words on the samples and their scale, and their kernel.
+def part(dataset: Dataset, most: int, chosen: bool = False) -> tuple[list[str] | None, int]:
+    """Classes and number of the samples to take where there are more than ``most``.
 
     Examples
     --------
+    >>> from fieldtheory.data import Dataset
+    >>> images = Dataset(np.eye(9), np.array([3, 7, 8] * 3), "nine")
+    >>> part(images, 7), part(Dataset(np.eye(9), None, "nine"), 7)
+    ((['3', '7', '8'], 6), (None, 7))
+    """
+    if dataset.labels is not None:
+        labels, sizes = np.unique(dataset.labels, return_counts=True)
+        count, names = len(labels) * int(min(most // len(labels), sizes.min())), labels.tolist()
+        typed = all(str(name) == str(name).strip() and "," not in str(name) for name in names)
+        if chosen or (count >= _ENOUGH * most and typed):
+            return [str(name) for name in names], count
+    return None, most
+
+
+def kernel_of(dataset: Dataset, scale: str | None, network: Any) -> tuple[str, np.ndarray]:
+    """Words on the samples and their scale, and their kernel.
+
     >>> words, K0 = kernel_of(read({"data": "digits", "count": 4}), "0.1", None)
     >>> words
     'digits 0, 3 (scikit-learn, 8x8 pixels): 4 samples rescaled to K0 = 0.1'
@@ -79,7 +101,7 @@ def kernel_of(dataset: Dataset, scale: str | None, network: Any) -> tuple[str, n
     return f"{words} rescaled to K0 = {size:g}", sets.scaled_kernel(dataset.samples, size)
 
 
-def variance(scale: str | None, default: float = inputs.INPUT_SCALE) -> float | None:
+def variance(scale: str | None, default: float = INPUT_SCALE) -> float | None:
     """Variance > 0 that ``--scale`` asks for, or None for samples that stay as they are."""
     value: Any = default if scale is None else values.parameter("scale", scale)
     if value is None or (isinstance(value, float) and 0 < value < float("inf")):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.networks import BlockNetwork, FeedForwardNetwork, ResidualNetwork
-from fieldtheory.networks.activations import Activation, named_activation
+from fieldtheory.networks.activations import named_activation
 from fieldtheory.networks.parameters import hint
 from fieldtheory.networks.schedules import Schedule, follows_depth
 
@@ -22,17 +22,6 @@ from fieldtheory.networks.schedules import Schedule, follows_depth
 LAYERED = (ResidualNetwork, FeedForwardNetwork, BlockNetwork)
 _CALLED = {"residual": "ResidualNetwork", "block": "BlockNetwork"}
 _WHOLE = ("depth", "width", "input_dim")
-
-
-def activation(text: str, name: str = "activation") -> Activation:
-    """φ from its name or from arithmetic in h, under the name that was typed.
-
-    Examples
-    --------
-    >>> activation("0.5*h*erf(h)")
-    Activation('0.5*h*erf(h)': h*erf(h)/2)
-    """
-    return named_activation(name, text)
 
 
 def numbers(name: str, text: str) -> float | list[float]:
@@ -89,7 +78,7 @@ def parameter(name: str, text: str) -> Any:
     """
     word = text.strip()
     if name.endswith("activation"):
-        return activation(word, name)
+        return named_activation(name, word)
     # Of ρ_l it is a schedule.
     if word == "none" and name != "branch_scale":
         return None
@@ -106,8 +95,6 @@ def names(text: str | None) -> list[str] | None:
 def layer_scale(name: str, text: str | None) -> float | str | None:
     """ρ or γ of formulas: a number, "symbol" for one symbol, "per-layer" for one of every layer.
 
-    Examples
-    --------
     >>> layer_scale("skip_scale", "0.9"), layer_scale("skip_scale", "per-layer")
     (0.9, 'per layer')
     """
@@ -188,8 +175,6 @@ def kernel(text: str) -> float | np.ndarray:
 def number_rows(name: str, text: str) -> np.ndarray:
     """Rows of numbers of one length, separated by semicolons.
 
-    Examples
-    --------
     >>> number_rows("inputs", "0,1").shape, number_rows("inputs", "0.5,1,2;-1,2,0").shape
     ((1, 2), (2, 3))
     """
@@ -240,7 +225,9 @@ def parameters(
 
     What is None is not typed.
     """
-    content = {} if file is None else loaded("network", file, _toml)
+    content = {}
+    if file is not None:
+        content = loaded("network", file, lambda path: tomllib.loads(path.read_text("utf-8")))
     if schedule is not None and typed.get("branch_scale") is not None:
         raise ValueError(
             f"schedule and branch_scale must not both be given, got {schedule!r} and "
@@ -265,10 +252,6 @@ def parameters(
     depth = {} if hasattr(kinds[named], "depth") else {"depth": 50}
     read = {n: parameter(n, v) if isinstance(v, str) else v for n, v in given.items()}
     return kinds[named], depth | read
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def decimals(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -169,20 +170,22 @@ def _print_coverage(papers: Sequence[str] | None, format: Any) -> None:
 
     if format == "html" or format == "latex":
         raise ValueError(f"format must be table, csv or json with --coverage, got {format!r}")
-    papers_covered = [paper for paper in coverage(papers) if paper.equations]
-    rows = [row for paper in papers_covered for row in paper.rows]
+    rows = coverage(papers)
     if not rows:
         raise ValueError(f"papers must have numbered equations with --coverage, got {papers}")
     print_rows(rows, format, "verdicts of the numbered equations, and where definitions stand")
     if format != "table":
         return
-    for paper in papers_covered:
-        kinds = [row["kind"] for row in paper.rows]
-        verdict, definition = kinds.count("verdict"), kinds.count("definition")
-        missing = f"; open: {', '.join(paper.open)}" if paper.open else ""
+    for paper, of_paper in groupby(rows, key=lambda row: row["paper"]):
+        by_kind: dict[str, list[str]] = {"verdict": [], "definition": [], "open": []}
+        for row in of_paper:
+            by_kind[row["kind"]].append(row["equation"].strip("()"))
+        verdict, definition, missing = by_kind.values()
         echo(
-            f"{paper.paper}: {verdict + definition} of {len(kinds)} numbered equations, {verdict} "
-            f"with a verdict, {counted(definition, 'definition')}{missing}"
+            f"{paper}: {len(verdict + definition)} of {len(verdict + definition + missing)} "
+            f"numbered equations, {len(verdict)} with a verdict, "
+            f"{counted(len(definition), 'definition')}"
+            + (f"; open: {', '.join(missing)}" if missing else "")
         )
     echo(f"{sum(row['kind'] != 'open' for row in rows)} of {len(rows)}")
 

@@ -24,22 +24,7 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class ExplainedAverage:
-    """Evaluation of one average.
-
-    Parameters
-    ----------
-    average : str
-        As plain text.
-    latex : str
-    variables : int
-        Number of Gaussian variables.
-    rule : str
-        "closed form", "panels", "Mehler series or nested panels", ...
-    reason : str
-        Why that rule was taken.
-    simplifications : tuple of str
-        What was done to the average before.
-    """
+    """Evaluation of one average: the rule that was taken, why, and what was done before."""
 
     average: str
     latex: str
@@ -61,12 +46,7 @@ class ExplainedAverage:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One row for every average of an expression; a table in a notebook and as text.
-
-    Parameters
-    ----------
-    rows : tuple of ExplainedAverage
-    """
+    """One row for every average of an expression; a table in a notebook and as text."""
 
     rows: tuple[ExplainedAverage, ...]
 
@@ -87,13 +67,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Routes:
-    """The algorithms that a solution took, with the number of averages that each computed.
-
-    Parameters
-    ----------
-    averages : dict of str to int
-        By the names in `fieldtheory.averages.routes`, the most frequent first.
-    """
+    """The algorithms that a solution took, by number of averages, the most frequent first."""
 
     averages: dict[str, int]
 

@@ -14,7 +14,6 @@ from sympy.core.function import AppliedUndef
 from fieldtheory.averages import precise
 from fieldtheory.averages.choosing import (
     Rule,
-    Shifted,
     choose,
     mean_about,
     precise_mean_about,
@@ -87,8 +86,13 @@ def integral(
 ) -> tuple[Rule, sp.Expr]:
     """The rule for an average and a call of it as a function of the covariance."""
     unknown = set().union(*(F.free_symbols for F in node.functions)) - set(node.variables)
-    if unknown and unknown <= node.covariance.free_symbols and (average := shifted(node)):
-        return _with_mean(average, node.covariance[0, 0], backend, functions)
+    if unknown and unknown <= node.covariance.free_symbols and (parts := shifted(node)):
+        mean, factors = parts
+        make = mean_about if backend == "numpy" else precise_mean_about
+        K, (variable,) = node.covariance[0, 0], node.variables
+        rules = [(factor, make(F, variable)) for factor, F in factors]
+        terms = [f * call(rule.function, [K, mean], functions) for f, rule in rules]
+        return rules[0][1], sp.Add(*terms)
     if unknown:
         names = ", ".join(sorted(map(str, unknown)))
         raise ValueError(f"expression must have a number for {names} inside the average {node}")
@@ -116,17 +120,6 @@ def _precise_rule(node: AverageNode) -> Rule:
     if size == 1:
         return Rule("panels", "one variable", function)
     return Rule("Mehler series or nested panels", "two variables", function)
-
-
-def _with_mean(
-    node: Shifted, K: sp.Expr, backend: str, functions: dict[str, Callable]
-) -> tuple[Rule, sp.Expr]:
-    """The rule for an average of one variable with a mean, and calls of it."""
-    make = mean_about if backend == "numpy" else precise_mean_about
-    rules = [make(F, node.variable) for _, F in node.terms]
-    calls = [call(rule.function, [K, node.mean], functions) for rule in rules]
-    factors = (factor for factor, _ in node.terms)
-    return rules[0], sp.Add(*[f * c for f, c in zip(factors, calls, strict=True)])
 
 
 def call(function: Callable, values: Sequence[sp.Expr], functions: dict) -> sp.Expr:

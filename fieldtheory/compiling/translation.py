@@ -105,8 +105,6 @@ def closed(expression: Any, exact: bool = False) -> Any:
 def is_closed(expression: sp.Expr) -> bool:
     """Whether an expression is made of closed forms alone.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> [is_closed(GaussianAverage(phi(x) ** 2, x, 1)) for phi in (sp.erf, sp.tanh)]
     [True, False]

@@ -4,13 +4,11 @@ PDLT-B is appendix B, "Residual learning", of D. A. Roberts, S. Yaida, B. Hanin,
 Deep Learning Theory (2022).
 """
 
-from fieldtheory.criticality.aspect_ratio import optimal_aspect_ratio, optimal_skip_scale
 from fieldtheory.criticality.closure import (
     closure_four_point,
     closure_G11,
     closure_kernel_variance,
 )
-from fieldtheory.criticality.critical_line import EdgeOfChaos, edge_of_chaos
 from fieldtheory.criticality.susceptibility import (
     Susceptibilities,
     component_kernels,
@@ -19,10 +17,17 @@ from fieldtheory.criticality.susceptibility import (
 )
 from fieldtheory.criticality.universality import (
     CriticalPoint,
+    EdgeOfChaos,
     critical_network,
     critical_point,
+    edge_of_chaos,
 )
-from fieldtheory.criticality.vertex_growth import closure_deficit, vertex_slope
+from fieldtheory.criticality.vertex_growth import (
+    closure_deficit,
+    optimal_aspect_ratio,
+    optimal_skip_scale,
+    vertex_slope,
+)
 
 __all__ = [
     "CriticalPoint",

@@ -20,11 +20,10 @@ from fieldtheory.numerics import one_input
 from fieldtheory.numerics.infinite_width import gains
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
-from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
+from fieldtheory.numerics.infinite_width.mean_field import MeanField
 from fieldtheory.numerics.recursion import accumulated_variance, add_skip, require_finite
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layers
-from fieldtheory.numerics.several_inputs.pair_expansions import Signals
-from fieldtheory.numerics.solution import solve
+from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 
 
 @named_arguments
@@ -70,7 +69,7 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
     array([0.  , 2.25, 4.5 ])
     """
     if np.ndim(K0) == 2:
-        return pair_vertex(_checked(network), validation.input_kernel_array("K0", K0))
+        return _of_pairs(_checked(network), validation.input_kernel_array("K0", K0))
     layers, K = _saddle_point(network, K0)
     averages = network_functions(network)
     squares = averages.connected(K[:-1], K[:-1], K[:-1])
@@ -81,6 +80,26 @@ def closure_four_point(network: LayeredNetwork, K0: Any) -> np.ndarray:
             weight, skip = layers.weights[l], layers.skips[l]
             source = weight**2 * squares[l - 1] + 4 * skip * gain[l] * K[l - 1] ** 2
             V[l] = add_skip((skip + gain[l]) ** 2, V[l - 1], source)
+            require_finite("the four-point vertex", V[l], l)
+    return V
+
+
+def _of_pairs(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
+    """V^(l) of p = P(P+1)/2 pairs of inputs in the closure, shape (L + 1, p, p)."""
+    theory = PairTheory.of(network, MeanField(network, K0), progress=False)
+    layers, change = theory.layers, theory.gains.kernel_change
+    within, alpha, beta = within_layers(theory.signals).values, *theory.signals.pairs
+    a, b = alpha[:, None], beta[:, None]
+    V = np.zeros_like(within)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for l in range(1, len(V)):
+            K, weight, skip = theory.signals.K[l - 1], layers.weights[l], layers.skips[l]
+            # V <- J V Jᵀ + C_W² Q + C_W γ² (D W + W Dᵀ), J = γ² + C_W D, of PDLT-B (B.25), with
+            # Q = ⟨φ_αφ_β ; φ_γφ_δ⟩ and W = ⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ.
+            half = skip * V[l - 1] + change(l, V[l - 1])
+            shared = skip * change(l, K[a, alpha] * K[b, beta] + K[a, beta] * K[b, alpha])
+            V[l] = skip * half + change(l, half.T).T
+            V[l] += weight**2 * within[l - 1] + shared + shared.T
             require_finite("the four-point vertex", V[l], l)
     return V
 
@@ -171,49 +190,3 @@ def _saddle_point(network: LayeredNetwork, K0: Any) -> tuple[LayerCoefficients, 
     if kernel.ndim:
         raise ValueError(f"K0 must be a variance, got shape {kernel.shape}")
     return layer_coefficients(checked), variances(checked, kernel)[1]
-
-
-def pair_vertex(network: LayeredNetwork, K0: np.ndarray) -> np.ndarray:
-    """V^(l) of p = P(P+1)/2 pairs of inputs in the closure, shape (L + 1, p, p).
-
-    Examples
-    --------
-    >>> import fieldtheory as ft
-    >>> net = ft.ResidualNetwork(depth=1, activation="linear", skip_scale=0.0, weight_variance=1.0)
-    >>> pair_vertex(net, np.array([[1.0, 0.5], [0.5, 1.0]]))[1]
-    array([[2.  , 1.  , 0.5 ],
-           [1.  , 1.25, 1.  ],
-           [0.5 , 1.  , 2.  ]])
-    """
-    kernels = solve(network, K0).kernels
-    layers, averages = layer_coefficients(network), network_functions(network)
-    pairs = np.triu_indices(len(K0))
-    (a, b), (c, d), p = np.array(pairs)[..., None], pairs, len(pairs[0])
-    V = np.zeros((network.depth + 1, p, p))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for l in range(1, network.depth + 1):
-            K, weight, skip = kernels[l - 1], layers.weights[l], layers.skips[l]
-            D = _derivatives(averages, K, pairs)
-            # V <- J V Jᵀ + C_W² Q + C_W γ² (D W + W Dᵀ), J = γ² + C_W D, of PDLT-B (B.25), with
-            # Q = ⟨φ_αφ_β ; φ_γφ_δ⟩ and W = ⟨h_αh_β ; h_γh_δ⟩ = K_αγ K_βδ + K_αδ K_βγ.
-            mixed = K[a, c] * K[b, d] + K[a, d] * K[b, c]
-            J = skip * np.eye(p) + weight * D
-            shared = D @ mixed
-            within = within_layers(Signals.of(network, K[None], K[None])).values[0]
-            V[l] = J @ V[l - 1] @ J.T + weight**2 * within + weight * skip * (shared + shared.T)
-            require_finite("the four-point vertex", V[l], l)
-    return V
-
-
-def _derivatives(averages: LayerFunctions, K: np.ndarray, pairs: tuple[Any, ...]) -> np.ndarray:
-    """∂⟨φ_αφ_β⟩/∂K_γδ, an entry of K and its transpose as one variable."""
-    first, second = pairs
-    own, other = np.nonzero(first == second)[0], np.nonzero(first != second)[0]
-    derivatives = np.zeros((len(first),) * 2)
-    derivatives[own, own] = averages.susceptibility(K[first[own], first[own]])
-    a, b = first[other], second[other]
-    x, y, both = K[a, a], K[b, b], K[a, b]
-    derivatives[other, other] = averages.covariance_susceptibility(x, y, both)
-    derivatives[other, own[a]] = averages.cross_susceptibility(x, y, both)
-    derivatives[other, own[b]] = averages.cross_susceptibility(y, x, both)
-    return derivatives

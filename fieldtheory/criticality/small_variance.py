@@ -87,7 +87,12 @@ def small_variance(activation: Activation) -> SmallVariance:
         bend = sp.simplify(coefficient / moment)
         if bend != 0:
             return SmallVariance(slopes, False, power, bend)
-    return SmallVariance(slopes, False, sp.S.Infinity, _sign_of_bend(activation, float(moment)))
+    # The sign of M(K) − A_2 K where it first differs from rounding.
+    K = scale_of(activation) ** 2 * _COMPARED
+    remainder = layer_functions(activation).second_moment(K) / (float(moment) * K) - 1
+    (beyond,) = np.nonzero(np.abs(remainder) > _ROUNDING)
+    sign = sp.Integer(int(np.sign(remainder[beyond[0]]))) if len(beyond) else sp.S.Zero
+    return SmallVariance(slopes, False, sp.S.Infinity, sign)
 
 
 @lru_cache(maxsize=64)
@@ -150,11 +155,3 @@ def _is_scale_invariant(activation: Activation, slopes: tuple[sp.Expr, sp.Expr])
         if max(numbers) > _ROUNDING or sp.simplify(remainder) != 0:
             return False
     return True
-
-
-def _sign_of_bend(activation: Activation, moment: float) -> sp.Expr:
-    """The sign of M(K) − A_2 K where it first differs from rounding, 0 if nowhere."""
-    K = scale_of(activation) ** 2 * _COMPARED
-    remainder = layer_functions(activation).second_moment(K) / (moment * K) - 1
-    (beyond,) = np.nonzero(np.abs(remainder) > _ROUNDING)
-    return sp.Integer(int(np.sign(remainder[beyond[0]]))) if len(beyond) else sp.S.Zero

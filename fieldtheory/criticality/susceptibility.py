@@ -1,4 +1,4 @@
-"""Parallel and perpendicular susceptibilities, and the kernel components that they multiply.
+"""Parallel and perpendicular susceptibilities, the kernel components they multiply, critical ρ.
 
 PDLT-B is appendix B, "Residual learning", of D. A. Roberts, S. Yaida, B. Hanin, The Principles of
 Deep Learning Theory (2022). Its σ is φ here, C_W = ρ²σ²_w and C_b = ρ²σ²_b.
@@ -6,15 +6,11 @@ Deep Learning Theory (2022). Its σ is φ here, C_W = ρ²σ²_w and C_b = ρ²�
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory import validation
-from fieldtheory.averages import GaussianAverage
-from fieldtheory.compiling.functions import lambdify
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
 from fieldtheory.networks.parameters import named_arguments
@@ -22,7 +18,6 @@ from fieldtheory.numerics.infinite_width.block_functions import network_function
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.recursion import add_skip, ratio, require_finite
 from fieldtheory.numerics.solution import solve
-from fieldtheory.theory.elementary_averages import K_XX, LayerAverages, X, Y
 
 
 class Susceptibilities(NamedTuple):
@@ -141,7 +136,6 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
     _positive("components[0]", start[0])
     layers = layer_coefficients(single_network(network, function="component_kernels"))
     averages = network_functions(network)
-    change = _slope_change(averages.averages)
     kernels = np.empty((network.depth + 1, 3))
     kernels[0] = start
     kernels[:, 0] = variances(network, start[0])[1][:-1]
@@ -149,7 +143,7 @@ def component_kernels(network: LayeredNetwork, components: Any) -> np.ndarray:
         K, parallel, distance = kernels[l - 1]
         gain, skip = layers.weights[l], layers.skips[l]
         slope = gain * averages.covariance_susceptibility(K, K, K)
-        bend = gain * change(K) / 2
+        bend = gain * averages.slope_square_change(K) / 2
         kernels[l, 1] = add_skip(skip, parallel, gain * averages.susceptibility(K) * parallel)
         kernels[l, 2] = add_skip(skip, distance, slope * distance + bend * parallel**2)
         require_finite("a component of the kernel", kernels[l], l)
@@ -189,15 +183,79 @@ def kernel_components(K: Any) -> np.ndarray:
     return np.stack(parts, axis=-1)
 
 
-@lru_cache
-def _slope_change(averages: LayerAverages) -> Callable[..., Any]:
-    """d⟨φ'²⟩/dK, from the observable that the action has."""
-    slope = averages.observable.diff(X, Y).subs(Y, X)
-    return lambdify([K_XX], GaussianAverage(slope, X, K_XX).diff(K_XX))
-
-
 def _positive(name: str, value: Any) -> np.ndarray:
     values = validation.finite_array(name, value)
     if (values <= 0).any():
         raise ValueError(f"{name} must be > 0, got {float(values.min())!r}")
     return values
+
+
+# Relative differences of variances that are rounding.
+_ROUNDING = 1e-12
+
+
+class CriticalBlock(NamedTuple):
+    """ρ that keeps a variance of the stream, and χ_∥ and χ_⊥ of a layer there.
+
+    Parameters
+    ----------
+    branch_scale, parallel, perpendicular : float
+
+    Examples
+    --------
+    >>> CriticalBlock(0.7, 0.5, 1.0).branch_scale
+    0.7
+    """
+
+    branch_scale: float
+    parallel: float
+    perpendicular: float
+
+
+@named_arguments
+def critical_block(network: Any, K0: float = 1.0) -> CriticalBlock:
+    """ρ at which a layer keeps the variance of the stream, K = γ² K + ρ² C̄(K), and what it damps.
+
+    PDLT-B (B.45) for blocks without overlap of the branch with its input. χ_∥ multiplies a small
+    change of the variance, χ_⊥ one of the distance of two inputs; criticality (B.19), both one, is
+    not there for all blocks. A norm with ε = 0 forgets the variance, χ_∥ = γ²; χ_⊥ is what counts.
+
+    Parameters
+    ----------
+    network : BlockNetwork, ResidualNetwork or of another family
+        One γ, −1 < γ < 1, and weights that are the same in all layers; its ``branch_scale`` is not
+        used. No norm behind the sum, which keeps the variance itself.
+    K0 : float
+        The variance K > 0 that is kept.
+
+    Returns
+    -------
+    CriticalBlock
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed, or the branch is zero at K.
+
+    Examples
+    --------
+    >>> import fieldtheory as ft
+    >>> [round(x, 4) for x in critical_block(ft.BlockNetwork(depth=1, skip_scale=0.9))]
+    [0.4359, 0.81, 1.0137]
+    """
+    single_network(network, DeepNetwork, function="critical_block")
+    K = validation.positive("K0", K0)
+    one = network.replace(depth=1, branch_scale=1.0)
+    # Of ρ = 1 and of ρ = 2.
+    both = solve(one.replace(branch_scale=[[1.0], [2.0]]), K)
+    branch, behind = both.residual_kernels[:, 1], both.kernels[:, 1]
+    skip = float(one.layer(one.of_layer(1)).skip)
+    if not abs(skip) < 1:
+        raise ValueError(f"skip_scale must be above -1 and below 1 to keep K0, got {skip:g}")
+    if not branch[0] > 0:
+        raise ValueError(f"network must have branches that add something at K0 = {K:g}, got none")
+    if not np.isclose(np.ptp(behind), np.ptp(branch), rtol=_ROUNDING):
+        raise ValueError("norm_position must be 'pre': behind the sum every ρ keeps the variance")
+    scale = float(np.sqrt((1 - skip**2) * K / branch[0]))
+    parallel, perpendicular = map(float, susceptibilities(one.replace(branch_scale=scale), K))
+    return CriticalBlock(scale, parallel, perpendicular)

@@ -168,8 +168,6 @@ def _of_classes(
 def pair_classes(labels: NDArray[Any] | None, size: int) -> dict[str, np.ndarray]:
     """Masks (P, P) of the classes of pairs that occur; each pair of samples is in one of them once.
 
-    Examples
-    --------
     >>> {name: int(mask.sum()) for name, mask in pair_classes(np.array([0, 0, 3]), 3).items()}
     {'same sample': 3, 'same class': 1, 'different classes': 2}
     """

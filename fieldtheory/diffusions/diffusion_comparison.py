@@ -49,7 +49,12 @@ def compare_diffusion(
     widths = tuple(e.network.width for e in ensembles)
     width = solution.network.width if solution.network.width in widths else widths[0]
     solution = replace(solution, network=solution.network.replace(width=width))
-    depth = _neglected_depth(solution, ensembles[0])
+    nonlinear = solution.network.activation.expression.diff(h).has(h)
+    depth = ""
+    if solution.network.depth is None:
+        depth = "finite depth"
+    elif ensembles[0].method in ("sde", "gram") and nonlinear:
+        depth = "the steps of Euler in place of φ"
     of_width = "" if solution.is_exact else "finite width"
     return comparison_of(
         list(_measured(solution, ensembles, bool(depth))),
@@ -85,7 +90,12 @@ def _measured(
         theory = values[ours]
         # Fields of higher order are those of the width of the solution.
         of_field = [e for e in ensembles if not field.order or e.network.width == own]
-        size = _size(name, theory, solution.covariance[ours])
+        # Standard deviations for means, √(V_ii V_jj) for matrices, 1 for the excess kurtosis.
+        size = np.ones_like(theory)
+        if name == "mean":
+            size = np.sqrt(np.diagonal(solution.covariance[ours], axis1=1, axis2=2))
+        elif name != "kurtosis":
+            size = kernel_sizes(theory, matrix=True)
         remainder = np.zeros_like(size)
         if depth_neglected:
             remainder[:] = np.inf
@@ -116,21 +126,3 @@ def _measured(
             distinct=axes[1] <= axes[-1],
             next_orders={},
         )
-
-
-def _size(name: str, theory: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Standard deviations for means, √(V_ii V_jj) for matrices, 1 for the excess kurtosis."""
-    if name == "kurtosis":
-        return np.ones_like(theory)
-    if name == "mean":
-        return np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    return kernel_sizes(theory, matrix=True)
-
-
-def _neglected_depth(solution: DiffusionSolution, ensemble: DiffusionEnsemble) -> str:
-    """Words for the part of the layers that the theory leaves out."""
-    if solution.network.depth is None:
-        return "finite depth"
-    nonlinear = ensemble.network.activation.expression.diff(h).has(h)
-    by_steps = ensemble.method in ("sde", "gram") and nonlinear
-    return "the steps of Euler in place of φ" if by_steps else ""

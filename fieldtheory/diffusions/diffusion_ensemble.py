@@ -9,12 +9,11 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.diffusions.diffusion_network import DiffusionNetwork
-from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, KEPT, DiffusionResult, lines
+from fieldtheory.diffusions.diffusion_result import DIFFUSION_FIELDS, KEPT, DiffusionResult
 from fieldtheory.diffusions.layers_drawn import input_layer
 from fieldtheory.montecarlo.sampling.moments import Moments, Summary
 from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.symmetric_matrices import unpacked
-from fieldtheory.plotting.depth_profiles import draw_profiles
 
 # The fields with a standard error.
 ESTIMATED = {
@@ -185,22 +184,6 @@ class DiffusionEnsemble(DiffusionResult):
         start = input_layer(self.network, self.inputs)
         mean = other.mean[-1] + start[:, 0] - start.mean(axis=1)
         return distances(self.outputs, GaussianOutputs(mean, other.covariance[-1]))
-
-    def plot(self) -> Any:
-        """Means, variances, Gram matrices and kurtosis over t, with bands of one standard error.
-
-        Inputs and their pairs are lines from dark to light.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        profiles, errors = {}, {}
-        for name in ("mean", "covariance", "gram", "kurtosis"):
-            label = f"{name} ${ESTIMATED[name].symbol}$"
-            profiles[label] = lines(getattr(self, name))
-            errors[label] = lines(getattr(self, f"{name}_error"))
-        return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
 
     def __repr__(self) -> str:
         net = self.network

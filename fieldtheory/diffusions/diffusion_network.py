@@ -254,9 +254,6 @@ class DiffusionNetwork(NetworkFamily):
                 "activation must be 0 at 0, so that increments shrink with Δt, got "
                 f"{self.activation.name}: φ(0) = {start}"
             )
-        self._check_law()
-
-    def _check_law(self) -> None:
         law = self.parameter_law
         if law is None:
             return

@@ -60,6 +60,27 @@ class DiffusionResult(Stored):
         inputs = validation.finite_array("inputs", content["inputs"])
         return {"inputs": inputs, "times": np.asarray(content["times"], float)}
 
+    def plot(self) -> Any:
+        """Means, covariances, Gram matrices and kurtosis over t, with bands of one standard error.
+
+        Inputs and their pairs are lines from dark to light.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fieldtheory.plotting.depth_profiles import draw_profiles
+
+        profiles, errors = {}, {}
+        for name in ("mean", "covariance", "gram", "kurtosis"):
+            if (values := getattr(self, name)) is None:
+                continue
+            label = f"{name} ${DIFFUSION_FIELDS[name].symbol}$"
+            profiles[label] = _lines(values)
+            if (error := getattr(self, f"{name}_error", None)) is not None:
+                errors[label] = _lines(error)
+        return draw_profiles(profiles, self.times, self.times, errors, "time $t$")
+
     def _shown(self) -> dict[str, Any]:
         return {
             "depth": self.network.depth or "infinite",
@@ -68,7 +89,7 @@ class DiffusionResult(Stored):
         }
 
 
-def lines(values: np.ndarray) -> np.ndarray:
+def _lines(values: np.ndarray) -> np.ndarray:
     """The lines of a plot over time, (lines, n), of pairs those with i <= j."""
     if values.ndim == 3:
         values = values[(slice(None), *np.triu_indices(values.shape[-1]))]

@@ -155,28 +155,6 @@ class DiffusionSolution(DiffusionResult):
     def _wide(self) -> WideNetwork:
         return WideNetwork(self.network, starts_of(self.inputs))
 
-    def plot(self) -> Any:
-        """Means, variances and covariances over time.
-
-        Inputs and their pairs are lines from dark to light.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        from fieldtheory.plotting.depth_profiles import draw_profiles
-
-        first, second = np.triu_indices(self.mean.shape[1], 1)
-        variances = np.diagonal(self.covariance, axis1=1, axis2=2).T
-        profiles = {
-            r"mean $\langle x_i \rangle$": self.mean.T,
-            r"variance $\mathrm{Var}\,x_i$": variances,
-        }
-        if len(first):
-            lines = self.covariance[:, first, second].T
-            profiles[r"covariance $\mathrm{Cov}(x_i, x_j)$"] = lines
-        return draw_profiles(profiles, self.times, self.times, place="time $t$")
-
     def __repr__(self) -> str:
         net = self.network
         return (

@@ -86,23 +86,13 @@ def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float]) -> Non
     ax.annotate("", end, start, arrowprops=arrow | {"fc": "black"})
 
 
-def fig1(
-    depth: int = 20,
-    K0: float = 0.05,
-    factors: Sequence[float] = (0.25, 4.0),
-    points: int = 301,
-    progress: bool = False,
-) -> Numbers:
+def fig1(depth: int = 20, points: int = 301, progress: bool = False) -> Numbers:
     """Signal, response over the layers and output response of three scalings (F25 Fig. 1).
 
     Parameters
     ----------
     depth : int
         Number of layers L.
-    K0 : float
-        Variance of the input.
-    factors : pair of float
-        The scalings below and above the optimal one, as multiples of ρ*.
     points : int
         Number R of residual scalings in (d), and of values of the signal in (b).
     progress : bool
@@ -111,7 +101,7 @@ def fig1(
     Returns
     -------
     Numbers
-        Three ``branch_scales`` from small to large, of which ρ* is the second. With them ``signal``
+        Three ``branch_scales``, a quarter of ρ*, ρ* and 4 ρ*. With them ``signal``
         h^(L) (R,), its ``density`` (3, R) and ``activation`` φ(h) (R,), ``response`` χ^(l)
         (3, L+1), ``output_response`` χ^out (3,); ``curve_response``, χ^out over ``curve_scales``
         (R,).
@@ -122,13 +112,10 @@ def fig1(
     L = 20 and otherwise the parameters of F25 Fig. 4, σ_w² = 1.25, σ_b² = 0.05, K^(0) = 0.05,
     φ = erf; the signal is that of the last layer. χ^(0) = 1 here, N/d_in in F25.
     """
-    low, high = validation.finite_array("factors", factors)
-    if not 0 < low < 1 < high:
-        raise ValueError(f"factors must hold one below and one above 1, got {factors}")
     points = validation.integer("points", points, 2)
-    net = ResidualNetwork(depth=depth)
+    net, K0, multiples = ResidualNetwork(depth=depth), 0.05, (0.25, 1.0, 4.0)
     (best,) = in_turn([partial(optimal_scaling, net, K0)], "f25.fig1, optimum", progress)
-    scales = float(best) * np.array([low, 1.0, high])
+    scales = float(best) * np.array(multiples)
     along = np.linspace(0, 1.25 * scales[-1], points)
     networks = [net.replace(branch_scale=rho[:, None]) for rho in (scales, along)]
     three, many = in_turn([partial(solve, each, K0) for each in networks], "f25.fig1", progress)
@@ -151,7 +138,7 @@ def fig1(
     chosen = (
         rf"$L = {depth}$, $\sigma_w^2 = {net.weight_variance:g}$, "
         rf"$\sigma_b^2 = {net.bias_variance:g}$, $K^{{(0)}} = {K0:g}$; "
-        f"{low:g}, 1 and {high:g} times the optimal scaling"
+        f"{multiples[0]:g}, 1 and {multiples[2]:g} times the optimal scaling"
     )
     return Numbers(curves, chosen, values)
 
@@ -263,8 +250,6 @@ def draw_fig3(axes: Any, numbers: Numbers, scale: str = r"\rho") -> None:
 
 def fig4(
     depths: Sequence[int] = (10, 50, 100, 200),
-    network: ResidualNetwork | None = None,
-    covariance: float = 0.03,
     points: int = 301,
     progress: bool = False,
 ) -> Numbers:
@@ -274,11 +259,6 @@ def fig4(
     ----------
     depths : sequence of int, shape (D,)
         Depths L, at least two.
-    network : ResidualNetwork, optional
-        Supplies everything but depth and ``branch_scale``; the default has the caption's
-        σ_w² = 1.25, σ_b² = 0.05, φ = erf.
-    covariance : float
-        Off-diagonal entry of the input kernel, whose diagonal is 0.05.
     points : int
         Number R of residual scalings ρ per curve.
     progress : bool
@@ -291,12 +271,13 @@ def fig4(
         (2, R), from 0 to 1.5 times the largest ρ*, ``response`` χ^out (2, D, R), ``optima`` ρ* and
         ``maxima``, χ^out there, (2, D). In (c) ``scaling`` is ρ* (2, S) of the
         ``scaling_depths`` (S,), which fill the range of ``depths`` evenly on a logarithmic scale.
+        Two inputs have the variances 0.05 and the covariance 0.03; σ_w² = 1.25, σ_b² = 0.05 and
+        φ = erf are those of the caption.
     """
     drawn = sorted(set(integers("depths", depths).tolist()))
     if len(drawn) < 2:
         raise ValueError(f"depths must hold at least two different depths, got {drawn}")
-    net = ResidualNetwork(depth=1) if network is None else network
-    K0 = np.array([[0.05, covariance], [covariance, 0.05]])
+    net, K0 = ResidualNetwork(depth=1), np.array([[0.05, 0.03], [0.03, 0.05]])
     between = np.unique(np.geomspace(drawn[0], drawn[-1], 11).round().astype(int))
     layers = sorted({*drawn, *between.tolist()})
     searches = [partial(_optima, net.replace(depth=L), K0) for L in layers]

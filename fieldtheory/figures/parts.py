@@ -80,8 +80,6 @@ def integers(name: str, values: Iterable[int], least: int = 1) -> np.ndarray:
 def curves_of(panel: str, labels: Iterable[str], x: Any, rows: Any) -> list[Curve]:
     """A curve of each row of y (n, S), over one x (S,) or as many.
 
-    Examples
-    --------
     >>> curves = curves_of("a", ["L = 2", "L = 3"], np.arange(2), np.eye(2))
     >>> [(curve.label, curve.y.tolist()) for curve in curves]
     [('L = 2', [1.0, 0.0]), ('L = 3', [0.0, 1.0])]
@@ -93,8 +91,6 @@ def curves_of(panel: str, labels: Iterable[str], x: Any, rows: Any) -> list[Curv
 def typeset(label: str, scale: str = r"\rho") -> str:
     r"""The label of a curve in LaTeX.
 
-    Examples
-    --------
     >>> print(typeset("rho = 0.3"), typeset("sigma_w^2 = 1"), typeset("exact"))
     $\rho = 0.3$ $\sigma_w^2 = 1$ exact
     """

@@ -26,8 +26,6 @@ CHOSEN = r"ReLU, $\gamma = 1$, $\sigma_w^2 = 2$, $\sigma_b = 0$"
 def stable_networks(depth: int) -> list[ResidualNetwork]:
     """Networks of a depth with the three schedules, σ_w² = 2 and σ_b = 0.
 
-    Examples
-    --------
     >>> [net.branch_scale for net in stable_networks(5)]
     ['none', 'decreasing', 'uniform']
     """
@@ -41,8 +39,6 @@ def stable_networks(depth: int) -> list[ResidualNetwork]:
 def of_constant_variance(network: ResidualNetwork) -> ResidualNetwork:
     """A ReLU network without biases with the same correlations in all layers, of one variance.
 
-    Examples
-    --------
     >>> net = of_constant_variance(stable_networks(2000)[0])
     >>> bool(np.allclose(solve(net, 2.0).kernels[:-1], 2.0))
     True

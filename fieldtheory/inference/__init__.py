@@ -13,8 +13,7 @@ from fieldtheory.inference.generalisation import (
 )
 from fieldtheory.inference.kernel_function import KernelFunction, kernel
 from fieldtheory.inference.network_posterior import NetworkPosterior, posterior
-from fieldtheory.inference.power_series import power_coefficients
-from fieldtheory.inference.spectra import Spectrum, spectrum
+from fieldtheory.inference.spectra import Spectrum, power_coefficients, spectrum
 from fieldtheory.inference.trained_ensemble import TrainedEnsemble, train
 
 __all__ = [

@@ -7,26 +7,28 @@ Inputs that are moved after training leave U as it is, and
 
 with the shift m of the means of the prior, whose derivative is `Solution.response_shift`; for the
 last term see `fieldtheory.montecarlo.sampling.gain_covariances`, and
-`fieldtheory.numerics.markov.moved_entries` for blocks. Labelled inputs stay where they are: their
+`fieldtheory.numerics.markov.markov_theory` for blocks. Labelled inputs stay where they are: their
 entries are those of two further inputs at their places. Linear networks respond as before to this
 order, and not beyond it. F25 section III.4 leaves this open.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from fieldtheory.inference.fluctuating_kernel import Regression
-from fieldtheory.inference.labelled import LabelledResult
-from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
-from fieldtheory.montecarlo.sampling.many_inputs import mean_and_error
-from fieldtheory.numerics.fields import fields_of
+from fieldtheory import validation
+from fieldtheory.networks.family import DeepNetwork, LayeredNetwork, single_network
+from fieldtheory.numerics.fields import Field, fields_of
+from fieldtheory.numerics.result import Computed
 from fieldtheory.numerics.solution import solve
-from fieldtheory.numerics.symmetric_matrices import unpacked
+from fieldtheory.plotting.curves import Curve, over_layers
 
+# Inputs whose kernels are drawn.
+_DRAWN = 3
 NAMES = "residual_response", "response", "output_response"
 FIELDS = fields_of(
     r"""
@@ -51,15 +53,25 @@ def _kept(kind: str, name: str) -> Any:
     return cached_property(lambda result: getattr(result, kind)[name])
 
 
-class RespondingResult(LabelledResult):
-    """A posterior, to order 1/N, and the responses after labels, found when first asked for."""
+@dataclass(frozen=True, eq=False)
+class RespondingResult(Computed):
+    """A posterior of Q inputs, of which the first have ``labels`` (P,) or (P, d).
 
-    # Whether its kernels hold the order 1/N of the prior, too.
-    corrected: ClassVar[bool] = False
+    Responses after labels are found when first asked for.
+    """
 
-    order: int
-    samples: int | None
-    seed: int
+    network: LayeredNetwork
+    input_kernel: np.ndarray
+    labels: np.ndarray
+    noise_variance: float
+    residual_kernels: np.ndarray
+    residual_kernels_error: np.ndarray
+    kernels: np.ndarray
+    kernels_error: np.ndarray
+    mean: np.ndarray
+    mean_error: np.ndarray
+    variance: np.ndarray
+    variance_error: np.ndarray
 
     residual_response = _kept("_responses", "residual_response")
     residual_response_error = _kept("_responses", "residual_response_error")
@@ -71,6 +83,44 @@ class RespondingResult(LabelledResult):
     response_shift_error = _kept("_learned", "response_error")
     output_response_shift = _kept("_learned", "output_response")
     output_response_shift_error = _kept("_learned", "output_response_error")
+
+    def plot(self) -> Any:
+        """Kernels over the layers of the first three inputs, and the predictions of all."""
+        from fieldtheory.plotting.layers import draw_fit, draw_layers, draw_predictions
+
+        drawn = f"{min(self.inputs, _DRAWN)} of {self.inputs} inputs"
+        panels = {f"{panel}, {drawn}": groups for panel, groups in self._curves().items()}
+        count, deviation = len(self.labels), np.sqrt(np.maximum(self.variance, 0.0))
+        more = [partial(draw_fit, self.labels, self.mean[:count], deviation[:count])]
+        if count < self.inputs:
+            test = np.arange(count, self.inputs), self.mean[count:], deviation[count:]
+            more.append(partial(draw_predictions, *test))
+        return draw_layers(panels, self.network.depth + 1, more)
+
+    def _lines(self, field: Field) -> list[Curve]:
+        values, errors = getattr(self, field.name), getattr(self, f"{field.name}_error")
+        pairs = zip(*np.triu_indices(min(self.inputs, _DRAWN)), strict=True)
+        return [
+            over_layers(
+                field.panel, f"${field.symbol}$, ({i},{j})", values[:, i, j], errors[:, i, j]
+            )
+            for i, j in pairs
+        ]
+
+    def _coordinates(self) -> dict[str, Any]:
+        own = {"training": np.arange(len(self.labels))}
+        if self.labels.ndim > 1:
+            own["output"] = np.arange(self.labels.shape[1])
+        return super()._coordinates() | own
+
+    def _dims(self, field: Field) -> tuple[str, ...]:
+        dims = super()._dims(field)
+        return dims if self.labels.ndim > 1 else tuple(dim for dim in dims if dim != "output")
+
+    @property
+    def _corrected(self) -> bool:
+        """Whether its kernels hold the order 1/N of the prior, too."""
+        return False
 
     @cached_property
     def _prior(self) -> Any:
@@ -87,7 +137,7 @@ class RespondingResult(LabelledResult):
         """The responses and their errors, by name."""
         prior, learned = self._prior, self._learned
         shifts = dict[str, np.ndarray]()
-        if self.corrected and self.order:
+        if self._corrected:
             residual, stream = prior.response_shifts
             shifts = _by_name(residual, np.concatenate([stream, residual[:, -1:]], axis=1))
         fields = dict[str, np.ndarray]()
@@ -99,22 +149,22 @@ class RespondingResult(LabelledResult):
 
     def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
         """What labels add to the responses of C^(l) and K^(l), with errors, (2, L+2, Q, Q)."""
-        if not self.order:
-            none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
-            return none, none
-        C = self._prior.residual_kernels[-1]
-        law = Regression.from_labels(C, self.labels, self.noise_variance)
-        if self.network.markov:
-            of_chain = self._prior.chain.responses_with_output(law.weights)
-            residual, kernels = (np.stack([each, np.zeros_like(each)]) for each in of_chain)
-            return residual, kernels
-        *both, shares = response_batches(self._prior, law.weights, self.samples, self.seed)
-        residual, kernels = (
-            np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
-            / self.network.width
-            for batches in both
+        raise NotImplementedError
+
+
+def labelled_inputs(network: Any, K0: Any, Y: Any, function: str) -> tuple[np.ndarray, np.ndarray]:
+    """K0 (Q, Q) and labels (P,) or (P, d) with P <= Q, of one network; ValueError otherwise."""
+    single_network(network, DeepNetwork, function=function)
+    kernel = validation.input_kernel_array("K0", K0)
+    if kernel.ndim != 2:
+        raise ValueError(f"K0 must be a matrix (Q, Q), got shape {kernel.shape}")
+    labels = validation.finite_array("Y", Y)
+    if labels.ndim not in (1, 2) or not 1 <= len(labels) <= len(kernel):
+        raise ValueError(
+            f"Y must have shape (P,) or (P, d) with 1 <= P <= {len(kernel)}, the number of inputs, "
+            f"got {labels.shape}"
         )
-        return residual, kernels
+    return kernel, labels
 
 
 def _by_name(residual: np.ndarray, kernels: np.ndarray) -> dict[str, np.ndarray]:

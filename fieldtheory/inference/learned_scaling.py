@@ -16,8 +16,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from fieldtheory import validation
-from fieldtheory.inference.fluctuating_kernel import Regression
-from fieldtheory.inference.labelled import labelled_inputs
+from fieldtheory.inference.gaussian_process import Regression
+from fieldtheory.inference.learned_response import labelled_inputs
 from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.solution import solve

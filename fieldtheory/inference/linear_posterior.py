@@ -30,6 +30,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from fieldtheory.numerics.recursion import ratio
+
 # Of the descent to it; x is about N^(-1/2) a priori, so that no step leaves the range of exp.
 _DESCENT = {"gtol": 1e-6, "max_trust_radius": 3.0}
 # The descent starts on the line from T = 1 to where the prior alone explains the labels.
@@ -113,7 +115,7 @@ class Linear(NamedTuple):
     def _layers(self) -> tuple[np.ndarray, ...]:
         """γ_l², a_l, c_l, γ_l²/a_l, and the scale of ln T_l, of l = L + 1, ..., 1."""
         skips, a, c = np.append(self.gammas**2, 0.0)[::-1], self.a[:0:-1], self.c[:0:-1]
-        stiffness = np.divide(skips, a, out=np.zeros_like(a), where=a > 0)
+        stiffness = ratio(skips, a)
         return skips, a, c, stiffness, (stiffness + 0.5) ** -0.5
 
     def _starts(self) -> Iterator[np.ndarray]:

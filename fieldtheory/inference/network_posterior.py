@@ -12,7 +12,7 @@ covariance G11. Averages over its law weighted with p(Y|C) are, to order 1/N,
     ⟨f⟩ = f + f'·(m + Cov(C, tr U C)) + ½ f''·G11,
     ln p(Y) = ln p(Y|C*) + tr U m + ½ Var tr U C + ½ (∂² ln p)·G11.
 
-The derivatives are those of `fieldtheory.inference.fluctuating_kernel`.
+The derivatives are those of `fieldtheory.inference.gaussian_process`.
 The order 1/N of networks of this kind is F25 eqs. (38) to (42); their posterior is new.
 """
 
@@ -26,14 +26,14 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.inference import learned_response
-from fieldtheory.inference.fluctuating_kernel import (
+from fieldtheory.inference.gaussian_process import (
     Corrections,
     Regression,
     fluctuating,
     linear_response,
 )
-from fieldtheory.inference.labelled import labelled_inputs
-from fieldtheory.inference.learned_response import RespondingResult
+from fieldtheory.inference.learned_response import RespondingResult, labelled_inputs
+from fieldtheory.montecarlo.sampling.gain_covariances import response_batches
 from fieldtheory.montecarlo.sampling.linear_networks import COPIES, NEURONS, linear_networks
 from fieldtheory.montecarlo.sampling.many_inputs import covariance_batches, mean_and_error
 from fieldtheory.montecarlo.sampling.plan import BATCHES, given_kernel
@@ -43,8 +43,8 @@ from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.networks.parameters import named_arguments
 from fieldtheory.numerics import chunks
 from fieldtheory.numerics.fields import fields_of
-from fieldtheory.numerics.recursion import accumulate
-from fieldtheory.numerics.solution import Solution, solve
+from fieldtheory.numerics.recursion import accumulate, ratio
+from fieldtheory.numerics.solution import solve
 from fieldtheory.numerics.symmetric_matrices import unpacked
 from fieldtheory.numerics.validity import ValidityWarning
 
@@ -134,7 +134,6 @@ class NetworkPosterior(RespondingResult):
 
     table = FIELDS
     settings = {"noise_variance": float, "order": int, "samples": int, "seed": int}  # noqa: RUF012
-    corrected = True
 
     kernel_shift: np.ndarray
     kernel_shift_error: np.ndarray
@@ -147,6 +146,29 @@ class NetworkPosterior(RespondingResult):
     order: int = 1
     samples: int | None = None
     seed: int = 0
+
+    @property
+    def _corrected(self) -> bool:
+        return bool(self.order)
+
+    def _response_shifts(self) -> tuple[np.ndarray, np.ndarray]:
+        """From Cov(·, tr U C^(L+1)) as inputs without labels move."""
+        if not self.order:
+            none = np.zeros((2, self.network.depth + 2, self.inputs, self.inputs))
+            return none, none
+        C = self._prior.residual_kernels[-1]
+        law = Regression.from_labels(C, self.labels, self.noise_variance)
+        if self.network.markov:
+            of_chain = self._prior.chain.responses_with_output(law.weights)
+            residual, kernels = (np.stack([each, np.zeros_like(each)]) for each in of_chain)
+            return residual, kernels
+        *both, shares = response_batches(self._prior, law.weights, self.samples, self.seed)
+        residual, kernels = (
+            np.array([unpacked(each, True) for each in mean_and_error(batches, shares)])
+            / self.network.width
+            for batches in both
+        )
+        return residual, kernels
 
     def __repr__(self) -> str:
         return (
@@ -261,11 +283,12 @@ def posterior(
         samples = SAMPLES
     solution = solve(network, kernel)
     law = Regression.from_labels(solution.residual_kernels[-1], labels, noise)
-    settings = labels, noise, int(order), samples if order else None, seed
+    settings: dict[str, Any] = {"labels": labels, "noise_variance": noise, "order": int(order)}
+    settings |= {"samples": samples if order else None, "seed": seed}
     if not order:
-        return _result(solution, law, None, *settings)
+        return _result(solution, law, None, settings)
     first = _corrections(solution, law, samples, seed, progress)
-    result = _result(solution, law, first, *settings)
+    result = _result(solution, law, first, settings)
     if samples is None:
         # Its G11 serves the responses.
         vars(result)["_prior"] = solution
@@ -299,7 +322,10 @@ def _corrections(
         own = solution.chain.shift_of_variances
         batches = linear_networks(solution.network, solution.chain.pairs, own, sizes, seed)
         if progress:
-            batches = chunks.with_progress(batches, BATCHES, _cost(solution, samples))
+            entries = (solution.network.depth + 2) * solution.inputs**2
+            seconds, size = _SECONDS * samples * entries, 8e-9 * COPIES * entries
+            title = f"posterior, about {seconds:.0f} s and {size:.1g} GB"
+            batches = chunks.with_progress(batches, BATCHES, title)
     parts = [fluctuating(law, *batch) for batch in batches]
     equal = np.full(len(parts), 1 / len(parts))
     moments = [mean_and_error(np.stack(each), equal) for each in zip(*parts, strict=True)]
@@ -312,22 +338,11 @@ def _corrections(
     return Corrections(**mean), Corrections(**error)
 
 
-def _cost(solution: Solution, samples: int) -> str:
-    """Name of the work, its time and its memory, for the progress bar."""
-    entries = (solution.network.depth + 2) * solution.inputs**2
-    seconds, size = _SECONDS * samples * entries, 8 * COPIES * entries
-    return f"posterior, about {seconds:.0f} s and {size / 1e9:.1g} GB"
-
-
 def _result(
     solution: Any,
     law: Regression,
     corrections: tuple[Corrections, Corrections] | None,
-    labels: np.ndarray,
-    noise: float,
-    order: int,
-    samples: int | None,
-    seed: int,
+    settings: dict[str, Any],
 ) -> NetworkPosterior:
     C, K = solution.residual_kernels, solution.kernels
     if corrections is None:
@@ -338,7 +353,7 @@ def _result(
     if solution.network.markov:
         # Nothing is sampled.
         learned = moved = uncertain = missed = np.zeros_like(K)
-        if order:
+        if settings["order"]:
             learned = solution.chain.covariances_with_output(law.weights)[1]
             moved = learned + solution.kernel_shift
     else:
@@ -346,14 +361,12 @@ def _result(
         parts = first.covariance, shift, deviation, error.covariance
         learned, moved, uncertain, missed = (accumulate(skips, part) for part in parts)
     sizes = np.sqrt(np.einsum("lii,ljj->lij", K, K))
-    ratios = np.divide(np.abs(learned), sizes, out=np.zeros_like(K), where=sizes > 0)
-    shape = (len(C[0]), *labels.shape[1:])
+    ratios = ratio(np.abs(learned), sizes)
+    shape = (len(C[0]), *settings["labels"].shape[1:])
     variance = np.repeat(law.variance[:, None], law.labels.shape[1], axis=1)
     return NetworkPosterior(
         solution.network,
         solution.input_kernel,
-        labels,
-        noise,
         residual_kernels=C + shift,
         residual_kernels_error=deviation,
         kernels=K + moved,
@@ -370,7 +383,5 @@ def _result(
         log_evidence_error=np.asarray(error.log_evidence),
         log_evidence_nngp=np.asarray(law.log_evidence),
         expansion_ratio=np.asarray(max(ratios.max(), first.fluctuations)),
-        order=order,
-        samples=samples,
-        seed=seed,
+        **settings,
     )

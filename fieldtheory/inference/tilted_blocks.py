@@ -16,16 +16,16 @@ X̃^(L) is C̃^(L+1) of the labels through the linear readout, C^(L+1) = a R̂(X
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fieldtheory.inference.linear_posterior import Tilted
 from fieldtheory.inference.tilted_paths import (
-    FRESH,
     SWEEPS,
     Balance,
+    Law,
     Neuron,
     Pace,
     block_roots,
@@ -55,10 +55,9 @@ class Units(Neuron):
         a = np.prod(self.psi(h), axis=0)
         return np.asarray(np.einsum("lin,lin->n", a, tilts @ a))
 
-    def averages(
-        self, x: np.ndarray, roots: Sequence[Any], inverses: Sequence[Any], tilts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def averages(self, x: np.ndarray, law: Law) -> tuple[np.ndarray, np.ndarray]:
         """C^(1..L) and Q̃ (L K, P, P) of the paths as they are."""
+        roots, inverses, tilts = law
         h, size, P = self.paths(x, roots), x.shape[-1], tilts.shape[-1]
         factors, slopes = self.psi(h), self.slopes(h[:, :P])
         a, force = np.prod(factors, axis=0), np.empty((len(h), P, size))
@@ -205,9 +204,9 @@ def sampled_blocks(
             )
         (stream, conjugates, of_norms), u, tilts[-1] = found, tried, tilt
         tilts[:-1] = conjugates[:, :P, :P]
-        used = blocks.ratio * weights * tilts[1:-1]
-        x = units.next_paths(x, roots, inverses, used, rng)
-        kernels, hidden = units.averages(x, roots, inverses, used)
+        law = Law(roots, inverses, blocks.ratio * weights * tilts[1:-1])
+        x = units.next_paths(x, law, rng)
+        kernels, hidden = units.averages(x, law)
         moved = np.zeros_like(pulls[:-1])
         for k, jet in enumerate(jets):
             own = hidden[k :: len(jets)]
@@ -232,15 +231,9 @@ def sampled_blocks(
         rates, _ = units.output(C[-1], rates, u)
     prediction = units.predicted(C[-1], rates, u)
     _, roots, inverses = signals(streams)
-    used = blocks.ratio * weights * mean_tilts[1:-1]
-    fresh, residual = units.fresh_paths(chains, roots, inverses, used, rng), np.full_like(C, np.inf)
-    if fresh is not None:
-        residual, count = np.zeros_like(C), pace.moves // FRESH
-        for step in range(2 * count):
-            fresh = units.next_paths(fresh, roots, inverses, used, rng)
-            if step >= count:
-                kernels, _ = units.averages(fresh, roots, inverses, used)
-                residual[1:-1] += (kernels - C[1:-1]) / count
+    law = Law(roots, inverses, blocks.ratio * weights * mean_tilts[1:-1])
+    residual = np.zeros_like(C)
+    residual[1:-1] = units.moved_by_fresh_paths(C[1:-1], chains, law, rng, pace)
     if functions.stream:
         streams = unpacked(blocks.jet(functions.stream, streams).value, True)
     kernels = np.concatenate([streams, C[-1:]])

@@ -58,6 +58,14 @@ _CHANGE = 0.5
 _STEPS, _EFFECTIVE, _SHORTER, FRESH = 400, 0.5, 0.8, 10
 
 
+class Law(NamedTuple):
+    """R^(l) with R Rᵀ = C, the transposed inverses of their first blocks, and the tilts."""
+
+    roots: Sequence[np.ndarray]
+    inverses: Sequence[np.ndarray]
+    tilts: np.ndarray
+
+
 class Neuron(NamedTuple):
     """A network and labels: φ, φ', a_l, c_l (L+2,), γ_l (L,), K0 (Q, Q), Y (P, d), κ, N."""
 
@@ -106,15 +114,9 @@ class Neuron(NamedTuple):
                 total += a * np.einsum("in,in->n", f, tilt @ f)
         return total
 
-    def next_paths(
-        self,
-        x: np.ndarray,
-        roots: Sequence[np.ndarray],
-        inverses: Sequence[np.ndarray],
-        tilts: np.ndarray,
-        rng: Any,
-    ) -> np.ndarray:
+    def next_paths(self, x: np.ndarray, law: Law, rng: Any) -> np.ndarray:
         """One move of every path by elliptical slice sampling, every other one of some inputs."""
+        roots, inverses, tilts = law
         other, fixed, P = rng.standard_normal(x.shape), np.zeros_like(x), tilts.shape[-1]
         if P > 1 and rng.integers(2):
             some = rng.permutation(P)[: rng.integers(1, P)]
@@ -141,10 +143,9 @@ class Neuron(NamedTuple):
             angle = rng.uniform(low, high)
         return np.asarray(fixed + moved * np.cos(final) + other * np.sin(final))
 
-    def averages(
-        self, x: np.ndarray, roots: Sequence[Any], inverses: Sequence[Any], tilts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def averages(self, x: np.ndarray, law: Law) -> tuple[np.ndarray, np.ndarray]:
         """C^(1..L+1) and C̃^(0..L) of the paths as they are."""
+        roots, inverses, tilts = law
         h, count = self.paths(x, roots), x.shape[-1]
         P, last = tilts.shape[-1], len(h) - 1
         kernels = np.empty((len(h), len(h[0]), len(h[0])))
@@ -161,15 +162,9 @@ class Neuron(NamedTuple):
             conjugates[l] = (conjugate + conjugate.T) / 4
         return kernels, conjugates
 
-    def fresh_paths(
-        self,
-        chains: int,
-        roots: Sequence[np.ndarray],
-        inverses: Sequence[np.ndarray],
-        tilts: np.ndarray,
-        rng: Any,
-    ) -> np.ndarray | None:
+    def fresh_paths(self, chains: int, law: Law, rng: Any) -> np.ndarray | None:
         """Paths ξ that start at the prior and follow the tilt as it grows; None if they do not."""
+        roots, _, tilts = law
         x = rng.standard_normal((len(roots), len(roots[0]), chains))
         grown, P = 0.0, tilts.shape[-1]
         own = [root[:P, :P] for root in roots]
@@ -184,10 +179,24 @@ class Neuron(NamedTuple):
             grown += part
             places = (rng.random() + np.arange(chains)) / chains
             x = x[..., np.searchsorted(np.cumsum(weights) / np.sum(weights), places)]
-            x = self.next_paths(x, roots, inverses, grown * tilts, rng)
+            x = self.next_paths(x, law._replace(tilts=grown * tilts), rng)
             if grown == 1.0:
                 return x
         return None
+
+    def moved_by_fresh_paths(
+        self, kernels: np.ndarray, chains: int, law: Law, rng: Any, pace: Pace
+    ) -> np.ndarray:
+        """The kernels of fresh paths less these, infinite where they do not follow the tilt."""
+        x, count = self.fresh_paths(chains, law, rng), pace.moves // FRESH
+        if x is None:
+            return np.full_like(kernels, np.inf)
+        moved = np.zeros_like(kernels)
+        for step in range(2 * count):
+            x = self.next_paths(x, law, rng)
+            if step >= count:
+                moved += (self.averages(x, law)[0] - kernels) / count
+        return moved
 
 
 class Balance(NamedTuple):
@@ -275,9 +284,9 @@ def sampled(
             labels.u = np.linalg.solve(neuron.noise * np.eye(P) + mean, grown)
         u, part = labels.u, 1.0 if pace.newton else pace.of_tilts
         tilts[-1] += part * ((u @ u.T - d * inverse) / (2 * width) - tilts[-1])
-        used = np.concatenate([tilts[:-1], rates[0] * tilts[-1:]])
-        x = neuron.next_paths(x, roots, inverses, used, rng)
-        kernels, conjugates = neuron.averages(x, roots, inverses, used)
+        law = Law(roots, inverses, np.concatenate([tilts[:-1], rates[0] * tilts[-1:]]))
+        x = neuron.next_paths(x, law, rng)
+        kernels, conjugates = neuron.averages(x, law)
         if watch:
             watch(step, x, roots, inverses, C)
         if step >= pace.left_out:
@@ -303,16 +312,9 @@ def sampled(
             rates, _ = neuron.output(C[-1], rates, mean_u)
     mean, variance = neuron.predicted(C[-1], rates, mean_u)
     roots, inverses = zip(first, *(block_roots(kernel, P) for kernel in C[1:-1]), strict=True)
-    used = np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]])
-    found = neuron.fresh_paths(chains, roots, inverses, used, rng)
-    residual = np.full_like(C, np.inf)
-    if found is not None:
-        residual, count = np.zeros_like(C), pace.moves // FRESH
-        for step in range(2 * count):
-            found = neuron.next_paths(found, roots, inverses, used, rng)
-            if step >= count:
-                kernels, _ = neuron.averages(found, roots, inverses, used)
-                residual[1:] += (kernels - C[1:]) / count
+    law = Law(roots, inverses, np.concatenate([mean_tilts[:-1], mean_r * mean_tilts[-1:]]))
+    residual = np.zeros_like(C)
+    residual[1:] = neuron.moved_by_fresh_paths(C[1:], chains, law, rng, pace)
     balance = Balance(halves[1] - halves[0], residual, spread, force, pull)
     return Tilted(C, mean_tilts, mean, variance), balance
 

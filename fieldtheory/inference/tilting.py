@@ -42,8 +42,7 @@ import numpy as np
 
 from fieldtheory import validation
 from fieldtheory.inference import learned_response
-from fieldtheory.inference.labelled import labelled_inputs
-from fieldtheory.inference.learned_response import RespondingResult
+from fieldtheory.inference.learned_response import RespondingResult, labelled_inputs
 from fieldtheory.inference.linear_posterior import Linear, Tilted
 from fieldtheory.inference.tilted_blocks import BLOCKS, Blocks, sampled_blocks
 from fieldtheory.inference.tilted_paths import (

@@ -148,7 +148,7 @@ class DepthLimit(Stored):
             If there is no such place.
         """
         trajectory = self._trajectory
-        trajectory.checked(place)
+        trajectory.require(place)
         before = int(np.searchsorted(self.places, place, side="right")) - 1
         layout = PairLayout(self.input_kernel)
         state = np.stack(
@@ -307,7 +307,7 @@ def depth_limit(network: DeepNetwork, K0: Any) -> DepthLimit:
         network=network,
         input_kernel=kernel,
         places=trajectory.places.copy(),
-        remaining=np.array([trajectory.schedule.remaining(place) for place in trajectory.places]),
+        remaining=np.array([trajectory.remaining(place) for place in trajectory.places]),
         kernels=layout.unpacked(profile[:, 0]),
         tangent_kernels=layout.unpacked(profile[:, 1]),
         output_kernel=layout.unpacked(out[0]),

@@ -158,7 +158,10 @@ class TailSum:
 
     def _beyond(self) -> float:
         """∫ from u = `end` to infinity of the continued integrand."""
-        u = _fit_nodes()
+        # Chebyshev nodes in 1/u.
+        cosines = np.cos(np.pi * (np.arange(_SETTINGS.fit_nodes) + 0.5) / _SETTINGS.fit_nodes)
+        low, high = 1 / _SETTINGS.end, 1 / _SETTINGS.fitted
+        u = 1 / ((low + high) / 2 + (high - low) / 2 * cosines)
         heights = np.log([each * self._at(each) for each in np.exp(u)]) + u * 0
         for columns in ((np.log(u),), (np.log(u), u)):
             basis = np.stack([*columns, *(u**-k for k in range(_SETTINGS.powers + 1))], axis=1)
@@ -182,10 +185,3 @@ class TailSum:
         columns_late = [np.log(late), *([late] if len(columns) > 1 else [])]
         basis = np.stack([*columns_late, *(late**-k for k in range(_SETTINGS.powers + 1))], axis=1)
         return float((weights / 2 * np.exp(basis @ solution) * late * power / w).sum())
-
-
-def _fit_nodes() -> np.ndarray:
-    """Chebyshev nodes in 1/u."""
-    cosines = np.cos(np.pi * (np.arange(_SETTINGS.fit_nodes) + 0.5) / _SETTINGS.fit_nodes)
-    low, high = 1 / _SETTINGS.end, 1 / _SETTINGS.fitted
-    return 1 / ((low + high) / 2 + (high - low) / 2 * cosines)

@@ -87,8 +87,6 @@ def run_checks(
 ) -> Iterator[Check]:
     """Price's theorem, closed forms, kernels, propagators and maximum entropy, each when checked.
 
-    Examples
-    --------
     >>> all(check.passed for check in maximum_entropy_checks("erf", 20))
     True
     """
@@ -123,8 +121,6 @@ def run_checks(
 def chosen_activations(activations: Sequence[str] | None) -> tuple[str, ...]:
     """The registered activations that are meant, each once; ``CHECKED`` if left out.
 
-    Examples
-    --------
     >>> chosen_activations(["erf", "relu", "erf"])
     ('erf', 'relu')
     """
@@ -226,8 +222,6 @@ def maximum_entropy_checks(name: str, digits: int) -> list[Check]:
 def density_score(size: int) -> sp.Expr:
     """∂ ln N(h; 0, K)/∂K by the variance (one variable) or by the covariance (two), at a point.
 
-    Examples
-    --------
     >>> density_score(1)
     50*x**2/49 - 5/7
     """

@@ -73,39 +73,6 @@ def counted(count: int, noun: str) -> str:
 class Claim:
     """One equation or statement of a paper, with the derivation that it is held against.
 
-    Parameters
-    ----------
-    paper : str
-        "F25", "F23", "PDLT-B", "SR" or one of a family.
-    equation : str
-        Its number, or where it stands.
-    subject : str
-        The quantity that it gives.
-    printed : Any
-        The formula as the paper prints it, or a function that returns it, called as ``derived`` is.
-    derived : callable
-        The same quantity from the package; its arguments are those that ``check`` calls it with.
-    region : str
-        Where the two are compared.
-    check : callable
-        How they are compared, see `fieldtheory.literature.evidence`.
-    points : sequence of mapping of sympy.Symbol to value, optional
-        Where numbers are put into both sides; generic ones for symbols that are left out.
-    note : str, optional
-        What holds instead, or what the verdict means.
-    meant : tuple of str and side, optional
-        Of a misprint what is meant, in words, the printed side as it is meant, and if it is another
-        the derived side.
-    convention : tuple of str and callable, optional
-        A convention under which the printed side holds, in words, and the derived side under it.
-    instances : int, optional
-        Of a check in symbols how many instances it is of a statement for all; counted from sizes
-        that the region fixes, such as "L = 2", if left out.
-    wrong : Any, optional
-        A printed side that the check must reject; `slightly_wrong` if left out.
-
-    Examples
-    --------
     >>> import sympy as sp
     >>> from fieldtheory.literature.evidence import symbolically
     >>> x = sp.Symbol("x", positive=True)
@@ -120,17 +87,26 @@ class Claim:
     """
 
     paper: str
+    # Its number, or where it stands, and the quantity that it gives.
     equation: str
     subject: str
+    # The formula of the paper, or a function that is called as ``derived`` is, and ours.
     printed: Any
     derived: Callable[..., Any]
+    # Where the two are compared, and how, see `evidence`.
     region: str
     check: Check
+    # Numbers that are put into both sides; generic ones for symbols that are left out.
     points: Points = field(default=({},))
+    # What holds instead, or what the verdict means.
     note: str = ""
+    # Of a misprint what is meant, in words and as printed side, perhaps with another derived one.
     meant: tuple[Any, ...] | None = None
+    # A convention under which the printed side holds, and the derived side under it.
     convention: tuple[str, Callable[..., Any]] | None = None
+    # Of a statement for all; counted from sizes that the region fixes, "L = 2", if left out.
     instances: int | None = None
+    # A printed side that the check must reject; `slightly_wrong` if left out.
     wrong: Any = None
 
     @property
@@ -231,15 +207,7 @@ def claims_of(paper: str, statements: Mapping[str, Any]) -> tuple[Claim, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Outcome of the check of a `Claim`.
-
-    Parameters
-    ----------
-    claim : Claim
-    found : Evidence
-    word : str
-        One of ``VERDICT_WORDS``.
-    """
+    """Outcome of the check of a `Claim`; the word is one of ``VERDICT_WORDS``."""
 
     claim: Claim
     found: Evidence

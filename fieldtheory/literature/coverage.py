@@ -6,8 +6,8 @@ it had last, or if it is listed in a table of definitions with the module or pag
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fieldtheory.families import registered
 from fieldtheory.literature.verdicts import (
@@ -32,56 +32,17 @@ NUMBERED = {
 DEFINITIONS = table("definitions.tsv")
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Of one paper, how each of its numbered equations is covered.
-
-    Parameters
-    ----------
-    paper : str
-    equations : tuple of str
-        Their numbers, in order.
-    claims : dict
-        By number the verdicts of the claims on it when they were checked last, see `expected`.
-    definitions : dict
-        By number the module or page that uses it.
-    """
-
-    paper: str
-    equations: tuple[str, ...]
-    claims: dict[str, list[str]]
-    definitions: dict[str, str]
-
-    @property
-    def open(self) -> tuple[str, ...]:
-        """Numbers that are neither."""
-        return tuple(n for n in self.equations if not {n} & {*self.claims, *self.definitions})
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """A row for every equation."""
-        rows = []
-        for number in self.equations:
-            words, where = self.claims.get(number, []), self.definitions.get(number, "")
-            kind = "verdict" if words else "definition" if where else "open"
-            counts = {word: words.count(word) for word in words}
-            what = [f"{n} {word}" if n > 1 else word for word, n in counts.items()] or [where]
-            row = {"paper": self.paper, "equation": f"({number})", "kind": kind}
-            rows.append(row | {"by": ", ".join(what)})
-        return rows
-
-
-def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
-    """Coverage of the numbered equations of some papers, or of all.
+def coverage(papers: Sequence[str] | None = None) -> list[dict[str, str]]:
+    """A row for every numbered equation of some papers, or of all: its verdicts or definition.
 
     Examples
     --------
-    >>> found = coverage(["SR"])[0]
-    >>> len(found.equations), found.open
-    (10, ())
+    >>> rows = coverage(["SR"])
+    >>> len(rows), rows[2]["kind"]
+    (10, 'verdict')
     """
     claims(papers)
-    covered, expected_words = [], expected()
+    rows, expected_words = [], expected()
     for paper in PAPERS if papers is None else papers:
         words: dict[str, list[str]] = {}
         for claim in PAPERS[paper]:
@@ -90,5 +51,10 @@ def coverage(papers: Sequence[str] | None = None) -> list[Coverage]:
                 words.setdefault(number, []).append(word)
         uses = [(numbers(ranges), where) for of, ranges, where in DEFINITIONS if of == paper]
         defined = {number: where for ranges, where in uses for number in ranges}
-        covered.append(Coverage(paper, tuple(numbers(NUMBERED[paper])), words, defined))
-    return covered
+        for number in numbers(NUMBERED[paper]):
+            counts, where = Counter(words.get(number, [])), defined.get(number, "")
+            kind = "verdict" if counts else "definition" if where else "open"
+            by = [f"{n} {word}" if n > 1 else word for word, n in counts.items()] or [where]
+            row = {"paper": paper, "equation": f"({number})", "kind": kind}
+            rows.append(row | {"by": ", ".join(by)})
+    return rows

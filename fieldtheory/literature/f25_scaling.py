@@ -41,8 +41,6 @@ DEEP_SCALING = sp.sqrt(1 / DEPTH) * sp.sqrt(sp.log(_RATIO) / _SLOPES)
 def neglected_power() -> sp.Expr:
     """The power of L in what the saturation formula adds to its large-depth form.
 
-    Examples
-    --------
     >>> neglected_power()
     -3/2
     """

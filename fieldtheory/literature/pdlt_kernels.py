@@ -123,8 +123,6 @@ def _susceptibility(F: sp.Expr, factor: sp.Expr) -> Callable[..., Any]:
 def susceptibilities_of(phi: sp.Expr, weight: sp.Expr) -> sp.Matrix:
     """χ_∥ and χ_⊥ as functions of K, for a φ(x) whose averages have closed forms.
 
-    Examples
-    --------
     >>> susceptibilities_of(X, 1 - SKIP**2).T
     Matrix([[1, 1]])
     """

@@ -111,11 +111,6 @@ def _power(activation: str) -> dict[str, float]:
     return {"r = 10³ to 10⁴": float(np.log10(second / first))}
 
 
-def _expansion_parameter(r: float) -> float:
-    """V/(n G²) at the optimal γ of a network, over its value at the threshold."""
-    return float(vertex_slope("tanh", float(optimal_skip_scale("tanh", r)))) * r * 23 / 4
-
-
 def _vanishing_slope() -> sp.Expr:
     """ν from all correlations between layers, to leading order in K."""
     c, A, growth = sp.symbols("c A s", positive=True)
@@ -226,7 +221,12 @@ _STATEMENTS = {
     "(B.37): ν(γ*(r)) r over 4/(20 + 3 n_L), 1 to 1e-6": interval(
         "φ = tanh, n_L = 1",
         (1 - 1e-6, 1 + 1e-6),
-        lambda: at("r", (1.0, 10.0, 1e3), _expansion_parameter),
+        # V/(n G²) at the optimal γ of a network, over its value at the threshold.
+        lambda: at(
+            "r",
+            (1.0, 10.0, 1e3),
+            lambda r: vertex_slope("tanh", float(optimal_skip_scale("tanh", r))) * r * 23 / 4,
+        ),
     ),
     "footnote 8: the power of r in 1 − γ*², −1": interval(
         "φ = relu, r ≫ r*(0)", (-1.01, -0.99), lambda: _power("relu")

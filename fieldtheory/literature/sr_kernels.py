@@ -55,8 +55,6 @@ _DEFINED = "f(C) √(Q(x,x) Q(x',x')) for (f(C)/C) Q(x,x')"
 def stable_network(schedule: Any, depth: int, **parameters: Any) -> ResidualNetwork:
     """A ReLU network of SR, as (2) has it, with σ_w² = 2 and no bias unless given.
 
-    Examples
-    --------
     >>> stable_network("uniform", 4).branch_scales
     array([0.5, 0.5, 0.5, 0.5])
     """
@@ -115,8 +113,6 @@ def variance(unbiased: bool = False) -> sp.Expr:
 def distance_step() -> sp.Expr:
     """1 − C_l of a standard ResNet without bias for 1 − C_{l−1} = u², up to the order u³.
 
-    Examples
-    --------
     >>> distance_step().coeff(ANGLE, 2)
     1
     """

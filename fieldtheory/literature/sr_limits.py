@@ -20,9 +20,9 @@ INPUTS = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.5], [-0.6, 0.8], [-0.5, -1.0]
 
 
 @lru_cache
-def limit_of(schedule: str, bias: float = BIASED["bias_variance"]) -> DepthLimit:
+def limit_of(schedule: str) -> DepthLimit:
     """Infinite depth for `INPUTS` with σ_w² = 2."""
-    network = stable_network(schedule, 1, bias_variance=bias)
+    network = stable_network(schedule, 1, **BIASED)
     return depth_limit(network, input_kernel(INPUTS, network))
 
 

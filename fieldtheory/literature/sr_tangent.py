@@ -67,8 +67,6 @@ def _carried(correlation: sp.Expr) -> sp.Expr:
 def remaining_correlation() -> sp.Expr:
     """The limit of Θ_L(x, x')/√(Θ_L(x, x) Θ_L(x', x')) without scaling, for x ∦ x'.
 
-    Examples
-    --------
     >>> remaining_correlation()
     1/4
     """

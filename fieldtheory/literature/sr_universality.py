@@ -19,7 +19,7 @@ import numpy as np
 import sympy as sp
 
 from fieldtheory.inference.kernel_function import kernel
-from fieldtheory.inference.power_series import power_coefficients
+from fieldtheory.inference.spectra import power_coefficients
 from fieldtheory.literature.claim import bound, claims_of, double, interval, number, unchecked
 from fieldtheory.literature.evidence import at
 from fieldtheory.literature.sr_kernels import BIASED, UNBIASED, stable_network
@@ -109,8 +109,6 @@ def _of_layer_two(X: np.ndarray, parameters: Mapping[str, Any]) -> float:
 def zonal_eigenvalue(profile: sp.Expr, degree: int) -> sp.Expr:
     """μ_k = 2π ∫ p(t) P_k(t) dt of a kernel p(x·x') on the sphere in three dimensions.
 
-    Examples
-    --------
     >>> [zonal_eigenvalue(t**2, k) for k in range(4)]
     [4*pi/3, 0, 8*pi/15, 0]
     """
@@ -134,11 +132,6 @@ def _zonal(point: Mapping[Any, Any], digits: int) -> Any:
     product = sp.cos(_POLAR) * sp.cos(_POLAR_2)
     product += sp.sin(_POLAR) * sp.sin(_POLAR_2) * sp.cos(_AZIMUTH - _AZIMUTH_2)
     return mpmath.mpmathify(sp.N(_PROFILE.subs(t, product).subs(point), digits + 10))
-
-
-def _powers() -> sp.Matrix:
-    """μ_k of tⁿ."""
-    return sp.Matrix(6, 6, lambda n, k: zonal_eigenvalue(t**n, k))
 
 
 def _operator() -> dict[str, float]:
@@ -231,7 +224,9 @@ _STATEMENTS = {
         "d = 3, p of degree 4", _decomposed, _zonal, points=_PLACES
     ),
     "Proposition 5: eigenvalues μ_k of tⁿ, not negative": bound(
-        "d = 3, n and k up to 5", sp.zeros(6, 6), _powers
+        "d = 3, n and k up to 5",
+        sp.zeros(6, 6),
+        lambda: sp.Matrix(6, 6, lambda n, k: zonal_eigenvalue(t**n, k)),
     ),
     f"Theorem 1: {_SERIES} of dq_t/dt": interval(
         _BIASED_SPHERE, _POSITIVE, partial(_flow_coefficients, BIASED), _ALL_DEGREES

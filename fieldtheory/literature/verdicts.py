@@ -164,8 +164,6 @@ def numbers(ranges: str) -> list[str]:
 def numbers_in(equation: str) -> list[str]:
     """The numbers of the equations that a claim is on; text after an equation is not on it.
 
-    Examples
-    --------
     >>> numbers_in("(46)–(48)"), numbers_in("(140), second line"), numbers_in("text after (51)")
     (['46', '47', '48'], ['140'], [])
     """

@@ -20,8 +20,6 @@ _RESOLVED = 3.0
 def critical_branch(skip: Any, square: Any, overlap: Any) -> Any:
     """ξ for which a layer keeps the kernel at given γ, PDLT-B (B.45): ξ² s + 2 γ ξ c = 1 − γ².
 
-    Examples
-    --------
     >>> float(critical_branch(0.6, square=4.0, overlap=0.0))
     0.4
     >>> float(critical_branch(1.0, square=2.0, overlap=-0.5)), float(critical_branch(1.0, 2.0, 0.5))

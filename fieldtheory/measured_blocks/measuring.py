@@ -197,7 +197,11 @@ def _drawn(block: Any, width: int, rng: np.random.Generator) -> Apply:
     if not callable(drawn):
         raise TypeError(f"{_FORM}; block(width, rng) returned {validation.excerpt(drawn)}")
     if validation.is_torch_module(drawn) and not isinstance(drawn, type):
-        drawn = _of_module(drawn)
+        import torch
+
+        module: Any = drawn.double().requires_grad_(False)
+        device = next((p.device for p in module.parameters()), None)
+        drawn = lambda z: module(torch.tensor(z, device=device))  # noqa: E731
 
     def checked(z: np.ndarray) -> np.ndarray:
         # A block that writes into its input would change what it is compared with.
@@ -233,15 +237,6 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _of_module(module: Any) -> Callable[[np.ndarray], Any]:
-    """A torch module as a function of arrays, in double precision."""
-    import torch
-
-    module = module.double().requires_grad_(False)
-    device = next((p.device for p in module.parameters()), None)
-    return lambda z: module(torch.tensor(z, device=device))
-
-
 def _are_close(first: np.ndarray, second: np.ndarray) -> bool:
     return np.allclose(first, second, rtol=1e-9, atol=1e-9 * np.abs(second).max())
 
@@ -261,8 +256,6 @@ def _warn_of_fixed(apply: Apply, z: np.ndarray, R: np.ndarray) -> None:
 def is_resolved(apply: Apply, z: np.ndarray, u: np.ndarray) -> bool:
     """Whether differences of the block R become proportional to those of the signal z.
 
-    Examples
-    --------
     >>> z, u = np.random.default_rng(0).normal(size=(2, 1, 50))
     >>> is_resolved(lambda z: np.maximum(z, 0), z, u), is_resolved(np.sign, z, u)
     (True, False)

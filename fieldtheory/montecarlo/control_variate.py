@@ -82,8 +82,6 @@ def controlled_samples(
     (n, L+1, p, p). Only the averages M(K*) = (C* − c)/a are taken from the theory: a wrong C*, Δ12
     or response would leave the estimates unbiased and make them noisier.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net, K0 = ResidualNetwork(depth=3, width=50), np.array([[0.5, 0.2], [0.2, 0.4]])
     >>> found = controlled_samples(net, K0, np.random.default_rng(0), samples=20)
@@ -204,12 +202,10 @@ def _one_tile(
         root = lower_root(np.broadcast_to(kernel, (samples, *K0.shape)))
         return np.stack([correlated(root, z), correlated(point.roots[l], z)])
 
-    def of_finite_width(*features: np.ndarray) -> np.ndarray:
-        return gram(*(psi[0] for psi in features))
-
     # Pairs before networks and neurons, as the gains take them.
     kappa, u = np.zeros((2, pairs, samples, width))
-    sampler = Neurons(network, driven, of_finite_width)
+    # Kernels are those of the network of finite width.
+    sampler = Neurons(network, driven, lambda *features: gram(*(psi[0] for psi in features)))
     for l, C in forward(sampler, K0):
         (h, g), features = sampler.h, sampler.features
         with np.errstate(over="ignore", invalid="ignore"):

@@ -158,14 +158,6 @@ def _of_activation(value: Activation | sp.Expr) -> Activation:
     return value if isinstance(value, Activation) else Activation(value)
 
 
-def of_table(expression: sp.Expr, name: str) -> Activation:
-    """A named activation, whose averages are known to exist: it is not probed."""
-    activation = object.__new__(Activation)
-    object.__setattr__(activation, "expression", canonical(expression, h))
-    object.__setattr__(activation, "name", name)
-    return activation
-
-
 def exact(number: sp.Float) -> sp.Rational:
     """The decimal fraction that was typed, as in text: closed forms of floats lose digits."""
     # Bits of a float.
@@ -220,20 +212,13 @@ def _hard_sigmoid() -> sp.Expr:
 
 
 class Definition(NamedTuple):
-    """A row of the table.
+    """A row of the table."""
 
-    Parameters
-    ----------
-    formula : callable
-        φ(h), an expression in ``h``, as a function of parameters that have defaults.
-    source : str
-        What it is and where it is defined.
-    synonyms : str
-        Other names, separated by blanks.
-    """
-
+    # φ(h), an expression in ``h``, as a function of parameters that have defaults.
     formula: Callable[..., sp.Expr]
+    # What it is and where it is defined.
     source: str
+    # Other names, separated by blanks.
     synonyms: str = ""
 
 
@@ -351,7 +336,11 @@ def with_parameters(name: str, **parameters: sp.Expr) -> Activation:
     """
     expression = DEFINITIONS[name].formula(**parameters)
     if not parameters:
-        return of_table(expression, name)
+        # Averages of named ones are known to exist: they are not probed.
+        activation = object.__new__(Activation)
+        object.__setattr__(activation, "expression", canonical(expression, h))
+        object.__setattr__(activation, "name", name)
+        return activation
     # With these values it may be another one, as hard_tanh between 0 and 6 is relu6.
     for registered in (name, *DEFINITIONS):
         if expression == DEFINITIONS[registered].formula():

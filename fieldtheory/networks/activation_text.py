@@ -38,7 +38,8 @@ _FAULTS = (
     *(SyntaxError, TypeError, ValueError, AttributeError, ArithmeticError),
     *(RecursionError, MemoryError),
 )
-# After these a bar opens.
+# After these a bar opens, among so many signs before it.
+_LOOKED_AT = 100
 _OPENS = re.compile(r"(?:^|[(|,<>=&*/+\[-]|\b(?:if|else|and|or))\s*$")
 
 
@@ -103,6 +104,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": lambda condition, x, y: where(_condition(condition), x, y),
     **{"Pow": _pow, "Integer": sp.Rational, "Rational": sp.Rational},
 }
+_SIGNS = ast.operator | ast.unaryop | ast.boolop | ast.cmpop
 _SYNTAX = (
     *(ast.Expression, ast.Load, ast.Tuple, ast.Compare, ast.BoolOp, ast.IfExp),
     *(ast.UnaryOp, ast.USub, ast.UAdd, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow),
@@ -185,7 +187,11 @@ def _expression(text: str) -> Any:
     text = re.sub(
         r"Float\('(-?[\d.]+(?:e[+-]?\d{1,3})?)', precision=(\d{1,4})\)", _as_fraction, text
     )
-    tree = ast.parse(_with_moduli(text), mode="eval")
+    # abs[...] for |...|, whose pairs Python checks; see ``_OPENS``.
+    before, *parts = text.split("|")
+    for part in parts:
+        before += ("abs[" if _OPENS.search(before[-_LOOKED_AT:]) else "]") + part
+    tree = ast.parse(before, mode="eval")
     functions = _admitted(tree)
     text = ast.unparse(_Calls().visit(tree))
     # Decimal numbers as exact fractions, which keep all digits in derivatives and in mpmath.
@@ -196,16 +202,6 @@ def _expression(text: str) -> Any:
 def _as_fraction(match: re.Match[str]) -> str:
     value = exact(sp.Float(match[1], precision=int(match[2])))
     return f"Rational({value.p}, {value.q})"
-
-
-def _with_moduli(text: str) -> str:
-    """The text with abs[...] for |...|, whose pairs Python checks; see ``_OPENS``."""
-    # Signs before a bar that tell whether it opens.
-    looked_at = 100
-    before, *parts = text.split("|")
-    for part in parts:
-        before += ("abs[" if _OPENS.search(before[-looked_at:]) else "]") + part
-    return before
 
 
 def _admitted(tree: ast.AST) -> dict[str, Any]:
@@ -232,19 +228,14 @@ def _admitted(tree: ast.AST) -> dict[str, Any]:
             ):
                 functions[name], known = _function(name), True
             case _:
-                known = all(isinstance(part, _SYNTAX) for part in (node, *_signs(node)))
+                signs = (part for part in ast.iter_child_nodes(node) if isinstance(part, _SIGNS))
+                known = all(isinstance(part, _SYNTAX) for part in (node, *signs))
         if not known:
             raise _Refused(
                 "activation must be an expression in the one symbol h, "
                 f"got {_excerpt(ast.unparse(node))}{_hint(node)}"
             )
     return functions
-
-
-def _signs(node: ast.AST) -> list[ast.AST]:
-    """The operators of a node."""
-    kinds = ast.operator | ast.unaryop | ast.boolop | ast.cmpop
-    return [part for part in ast.iter_child_nodes(node) if isinstance(part, kinds)]
 
 
 def _function(name: str) -> Callable[..., Any]:

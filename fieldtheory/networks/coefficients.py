@@ -12,21 +12,13 @@ from fieldtheory.networks.family import DeepNetwork, LayeredNetwork
 
 @dataclass(frozen=True)
 class LayerCoefficients:
-    """Coefficients of the layers, the layer axis first and batch axes behind it.
+    """Coefficients of the layers, the layer axis first and batch axes behind it."""
 
-    Parameters
-    ----------
-    weights : ndarray, shape (L + 2, ...)
-        a_l: 0 for the input, ρ_l² σ²_w for the layers of a residual network, σ²_w,out for the
-        readout.
-    biases : ndarray, shape (L + 2, ...)
-        c_l, the same with bias variances.
-    skips : ndarray, shape (L + 2, ...)
-        γ_l²; 0 for the input and the readout, which have no skip connection.
-    """
-
+    # (L + 2, ...): a_l, 0 for the input, ρ_l² σ²_w of a residual network, σ²_w,out of the readout.
     weights: np.ndarray
+    # (L + 2, ...): c_l, the same with bias variances.
     biases: np.ndarray
+    # (L + 2, ...): γ_l², 0 for the input and the readout, which have no skip connection.
     skips: np.ndarray
 
 

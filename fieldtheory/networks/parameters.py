@@ -15,20 +15,13 @@ _T = TypeVar("_T")
 
 
 class Parameter(NamedTuple):
-    """Description of a parameter of a network.
+    """Description of a parameter of a network."""
 
-    Parameters
-    ----------
-    symbol, latex : str
-        As plain text and in LaTeX.
-    meaning : str
-    others : tuple of str
-        Other names that are typed for it.
-    """
-
+    # As plain text and in LaTeX.
     symbol: str
     latex: str
     meaning: str
+    # Other names that are typed for it.
     others: tuple[str, ...] = ()
 
 

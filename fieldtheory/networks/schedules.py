@@ -19,19 +19,12 @@ _DOUBLINGS = 14
 
 
 class NamedSchedule(NamedTuple):
-    """A schedule that has a name.
+    """A schedule that has a name."""
 
-    Parameters
-    ----------
-    values : callable
-        ρ_l of the layers l, an array of 1, ..., L, and the depth L.
-    formula : str
-    bounded : bool
-        Whether Σ_l ρ_l² stays bounded as L grows.
-    """
-
+    # ρ_l of the layers l, an array of 1, ..., L, and the depth L.
     values: Callable[[np.ndarray, int], np.ndarray]
     formula: str
+    # Whether Σ_l ρ_l² stays bounded as L grows.
     bounded: bool
 
 

@@ -45,18 +45,6 @@ def stored_chunk(path: Path) -> dict[str, np.ndarray] | None:
         return None
 
 
-def computed_chunks(
-    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
-    tasks: Iterable[tuple],
-    jobs: int | None,
-    purpose: str,
-) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Chunks with their numbers, in the order in which joblib finishes them."""
-    joblib = _joblib(purpose)
-    run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    return run(joblib.delayed(evaluate)(task) for task in tasks)
-
-
 def in_order(tasks: Iterable[tuple], jobs: int, purpose: str) -> Iterator[Any]:
     """Results of the tasks, in their order."""
     if jobs == 1:
@@ -97,31 +85,24 @@ def ordered_chunks(
     stored = {i for i, path in files.items() if stored_chunk(path) is not None}
     if progress and stored:
         print(f"{purpose}: {len(stored)} of {count} parts found", file=sys.stderr, flush=True)
-    results = _in_order_of(evaluate, tasks, count, files, stored, jobs, purpose)
+
+    def in_their_order() -> Iterator[dict[str, np.ndarray]]:
+        joblib = _joblib(purpose)
+        run = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+        computed = run(joblib.delayed(evaluate)(task) for task in tasks if task[0] not in stored)
+        waiting: dict[int, dict[str, np.ndarray]] = {}
+        for wanted in range(count):
+            while wanted not in stored and wanted not in waiting:
+                index, arrays = next(computed)
+                if files:
+                    storage.write_npz(files[index], arrays)
+                waiting[index] = arrays
+            yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
+        # joblib warns of a generator that is left before its end.
+        next(computed, None)
+
+    results = in_their_order()
     return with_progress(results, count, purpose) if progress else results
-
-
-def _in_order_of(
-    evaluate: Callable[[tuple], tuple[int, dict[str, np.ndarray]]],
-    tasks: Iterable[tuple],
-    count: int,
-    files: dict[int, Path],
-    stored: set[int],
-    jobs: int | None,
-    purpose: str,
-) -> Iterator[dict[str, np.ndarray]]:
-    missing = (task for task in tasks if task[0] not in stored)
-    computed = computed_chunks(evaluate, missing, jobs, purpose)
-    waiting: dict[int, dict[str, np.ndarray]] = {}
-    for wanted in range(count):
-        while wanted not in stored and wanted not in waiting:
-            index, arrays = next(computed)
-            if files:
-                storage.write_npz(files[index], arrays)
-            waiting[index] = arrays
-        yield waiting.pop(wanted) if wanted in waiting else storage.read_npz(files[wanted])
-    # joblib warns of a generator that is left before its end.
-    next(computed, None)
 
 
 def with_progress(

@@ -58,8 +58,6 @@ class Field:
     sum_of: str = ""
     # Whether its size is that of kernels, to which terms in 1/N are relative: √(K_αα K_ββ).
     of_kernels: bool = False
-    # Whether a solution has it if its Gram matrices are a chain: then covariances take averages of
-    # every layer with itself alone, and their terms in 1/N are as large as what fluctuates there.
     # Symbol of the entries of a layer with itself, in LaTeX, for fields of two layers.
     diagonal: str = ""
     # The panel of the plot of the result, and what heads its column in a table of layers; empty if

@@ -24,20 +24,12 @@ _DOUBTFUL = 0.2
 
 @dataclass(frozen=True, eq=False)
 class NeuronPaths:
-    """The fluctuations of one input or several, from the theory of either.
+    """The fluctuations of one input or several, from the theory of either."""
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-        One, without batch axes.
-    field : MeanField
-        Of the network and one kernel.
-    progress : bool
-        Show progress bars on stderr for several inputs.
-    """
-
+    # One, without batch axes.
     network: LayeredNetwork
     field: MeanField
+    # Show progress bars on stderr for several inputs.
     progress: bool = False
 
     @cached_property

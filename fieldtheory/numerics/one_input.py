@@ -275,7 +275,7 @@ class OneTheory:
 
     @property
     def order_ratio(self) -> np.ndarray:
-        """The larger of |v_2|/v_1 and |m_2|/(|m_1| + v_1/C*), with the terms v and m of C."""
+        """See `order_ratio`."""
         self._require(0, "mean")
         self._require(1, "variance")
         return self._ratio(self._second)
@@ -300,10 +300,9 @@ class OneTheory:
         return second, failures
 
     def _ratio(self, second: SecondOrder) -> np.ndarray:
-        variance = np.diagonal(self.G11)
-        size = np.abs(self.mean_shift) + ratio(variance, self.mean_field.variances[0])
-        shift_2, variance_2 = (self._from_input(term) for term in (second.shift, second.variance))
-        return np.maximum(ratio(np.abs(shift_2), size), ratio(np.abs(variance_2), variance))
+        C, variance = self.mean_field.variances[0], np.diagonal(self.G11)
+        terms = (self._from_input(term) for term in (second.shift, second.variance))
+        return order_ratio(C, self.mean_shift, variance, *terms)
 
     @property
     def _second(self) -> SecondOrder:
@@ -316,6 +315,14 @@ class OneTheory:
     def _from_input(self, coefficients: np.ndarray) -> np.ndarray:
         """The terms of order 1/N² of the layers, and that of the input, which is fixed."""
         return np.append(0.0, coefficients) / self.network.width**2
+
+
+def order_ratio(
+    C: np.ndarray, shift: np.ndarray, variance: np.ndarray, shift_2: np.ndarray, more: np.ndarray
+) -> np.ndarray:
+    """The larger of |v_2|/v_1 and |m_2|/(|m_1| + v_1/C*), with the terms v and m of C."""
+    size = np.abs(shift) + ratio(variance, C)
+    return np.maximum(ratio(np.abs(shift_2), size), ratio(np.abs(more), variance))
 
 
 def resummed(

@@ -78,6 +78,6 @@ def require_finite_layers(name: str, layers: np.ndarray) -> None:
             require_finite(name, values, l)
 
 
-def ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def ratio(x: Any, y: Any) -> np.ndarray:
     """x/y where y is positive, else zero."""
-    return np.divide(x, y, out=np.zeros_like(x), where=y > 0)
+    return np.divide(x, y, out=np.zeros(np.broadcast(x, y).shape), where=np.greater(y, 0))

@@ -18,16 +18,10 @@ from fieldtheory.numerics.symmetric_matrices import assembled
 
 @dataclass(frozen=True, eq=False)
 class ResponseTheory:
-    """N ⟨· C̃^(0)⟩, the derivatives by K^(0) over ν_0, each found when first asked for.
-
-    Parameters
-    ----------
-    mean_field : MeanField
-    input_width : float
-        ν_0; 1 for the derivatives themselves.
-    """
+    """N ⟨· C̃^(0)⟩, the derivatives by K^(0) over ν_0, each found when first asked for."""
 
     mean_field: MeanField
+    # ν_0; 1 for the derivatives themselves.
     input_width: float
 
     @cached_property

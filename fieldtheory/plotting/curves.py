@@ -15,18 +15,7 @@ COLUMNS = ("panel", "curve", "x", "y", "error")
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One curve, or one row of a matrix, of one panel.
-
-    Attributes
-    ----------
-    panel : str
-        The letter or the name of the panel.
-    label : str
-        The label that distinguishes the curve from others of its panel.
-    x, y : ndarray, shape (S,)
-    error : ndarray, shape (S,), or None
-        Standard error of y, where y is simulated.
-    """
+    """One curve of a panel, or one row of a matrix: arrays (S,), with errors where simulated."""
 
     panel: str
     label: str
@@ -49,8 +38,6 @@ def matrix_rows(panel: str, matrix: np.ndarray) -> list[Curve]:
 def write_csv(curves: Iterable[Curve], path: Path) -> None:
     """Write curves with the columns panel, curve, x, y, error; every digit of a float is kept.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "figure.csv"
     >>> write_csv([Curve("a", "L = 2", np.array([0, 1]), np.array([0.1, 0.3]))], path)

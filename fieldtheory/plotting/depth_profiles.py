@@ -16,7 +16,7 @@ def draw_profiles(
     profiles: Mapping[str, np.ndarray],
     places: np.ndarray,
     remaining: np.ndarray,
-    errors: Mapping[str, np.ndarray] | None = None,
+    errors: Mapping[str, np.ndarray] = {},
     place: str = "$t = l/L$",
 ) -> Any:
     """Profiles over the depth, each in a panel."""
@@ -28,7 +28,7 @@ def draw_profiles(
     ):
         for i, (line, shade) in enumerate(zip(lines, tints(colour, len(lines)), strict=True)):
             ax.plot(x, line, color=shade)
-            if errors is not None:
+            if name in errors:
                 error = errors[name][i]
                 ax.fill_between(x, line - error, line + error, color=shade, alpha=0.3, linewidth=0)
         scale_values(ax, np.ravel(lines))

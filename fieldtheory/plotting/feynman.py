@@ -23,15 +23,7 @@ class Stroke(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A diagram on the plane, about the origin.
-
-    Parameters
-    ----------
-    vertices : ndarray, shape (V, 2)
-    names : list of (str, ndarray)
-        The labels of the legs, and where they stand.
-    strokes : list of Stroke
-    """
+    """A diagram on the plane, about the origin: vertices (V, 2), labels of the legs, strokes."""
 
     vertices: np.ndarray
     names: list[tuple[str, np.ndarray]]
@@ -89,8 +81,6 @@ def draw(graphs: Sequence[Any], titles: Sequence[str], grey: Sequence[bool] = ()
 def tikz(graphs: Sequence[Any], titles: Sequence[str]) -> str:
     """A ``tikzpicture`` of diagrams side by side with a legend; it needs no library of TikZ.
 
-    Examples
-    --------
     >>> from types import SimpleNamespace
     >>> print(tikz([SimpleNamespace(legs=2, vertices=(), lines=(("G12", 0, 1),))], [""]))
     \\begin{tikzpicture}[scale=0.6, thick]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
     """Rows as the text of a table that fits 80 columns: a wider one is folded.
 
-    Examples
-    --------
     >>> print(table_text([{"layer": 1, "K": 0.123456789}, {"layer": 2, "K": None}], "kernels"))
     kernels
     <BLANKLINE>
@@ -44,8 +42,6 @@ def table_text(rows: Sequence[dict[str, Any]], title: str) -> str:
 def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
     """Print rows as a table that fits the terminal, 80 columns in a pipe; see `table_text`.
 
-    Examples
-    --------
     >>> print_table([{"K": 0.5}], "kernels")
     kernels
     <BLANKLINE>
@@ -64,8 +60,6 @@ def print_table(rows: Sequence[dict[str, Any]], title: str) -> None:
 def table_html(rows: Sequence[dict[str, Any]], caption: str) -> str:
     """Rows as a table for a notebook.
 
-    Examples
-    --------
     >>> table_html([{"layer": 1, "K < 1": 0.123456789}], "kernels")
     '<table><caption>kernels</caption><tr><th>layer</th><th>K &lt; 1</th></tr><tr><td>1</td>...'
     """

@@ -29,26 +29,15 @@ class Correlators(Protocol):
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Numbers, elementary functions and Gaussian averages of one kind.
+    """Numbers, elementary functions and Gaussian averages of one kind."""
 
-    Parameters
-    ----------
-    number : callable
-        An exact number of SymPy in this arithmetic.
-    functions : mapping
-        The names that `sympy.printing.pycode.MpmathPrinter` prints, such as ``mpf``, ``sqrt``,
-        ``pi``, ``erf``, ``atan2``.
-    resolved : callable
-        ``resolved(node, functions)`` gives an average as an expression in closed form, or in calls
-        of numeric functions that it enters in ``functions``.
-    correlators : callable
-        ``correlators(averages, covariances, used)`` gives the `Correlators` of signals with the
-        covariances (L + 1, L + 1), for the layers that are ``used``; the others do not enter.
-    """
-
+    # An exact number of SymPy in this arithmetic.
     number: Callable[[sp.Expr], Any]
+    # By the names that SymPy's `MpmathPrinter` prints, such as mpf, sqrt, pi, erf, atan2.
     functions: Mapping[str, Any]
+    # An average in closed form, or in calls of functions that are entered in the second argument.
     resolved: Callable[[AverageNode, dict[str, Callable[..., Any]]], sp.Expr]
+    # Those of signals with covariances (L + 1, L + 1), for the layers that are used.
     correlators: Callable[[LayerAverages, list[list[Any]], list[bool]], Correlators]
 
     def compiled(self, arguments: Sequence[sp.Symbol], expression: Any) -> Callable[..., Any]:

@@ -19,8 +19,6 @@ from fieldtheory.theory.elementary_averages import LayerAverages, X, Y
 def ball_arithmetic() -> Arithmetic:
     """Numbers, functions and averages as balls, at the present precision.
 
-    Examples
-    --------
     >>> print(ball_arithmetic().number(sp.Rational(1, 3)).str(8))
     [0.33333333 +/- 3.34e-9]
     """

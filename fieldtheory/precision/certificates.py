@@ -34,12 +34,12 @@ def ends(ball: arb, digits: int) -> list[str]:
     unit = 10**places
     low, high = (middle - radius) * unit, (middle + radius) * unit
     whole = low.numerator // low.denominator, -(-high.numerator // high.denominator)
-    return [_decimal(end, places) for end in whole]
-
-
-def _decimal(whole: int, places: int) -> str:
-    sign, text = "-" * (whole < 0), str(abs(whole)).zfill(places + 1)
-    return sign + (f"{text[:-places]}.{text[-places:]}" if places else text)
+    decimals = []
+    for end in whole:
+        text = str(abs(end)).zfill(places + 1)
+        text = f"{text[:-places]}.{text[-places:]}" if places else text
+        decimals.append("-" * (end < 0) + text)
+    return decimals
 
 
 def _fraction(value: arb) -> Fraction:

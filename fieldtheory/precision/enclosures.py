@@ -57,7 +57,12 @@ def average(F: sp.Expr, variables: Sequence[sp.Symbol], K: Sequence[Sequence[Any
     if F.has(sp.DiracDelta):
         raise ValueError(f"{F} has jumps that do not integrate in closed form")
     if len(variables) == 1:
-        return _of_one(F, variables[0], entries[0])
+        (variable,), (variance,) = variables, entries
+        value = integral(F, variable, variance.mid())
+        if variance.is_exact():
+            return value
+        slope = norm(F, variable, variance) / (arb(2).sqrt() * variance.lower())
+        return value + _ball(slope * variance.rad())
     products = separated(F, *variables)
     if products is None:
         raise ValueError(f"the integrand must be a sum of products f(x) g(y), got {F}")
@@ -91,14 +96,6 @@ def _closed_form(F: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None
 
 
 # One variable ----------------------------------------------------------------------------------
-
-
-def _of_one(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:
-    value = integral(F, variable, K.mid())
-    if K.is_exact():
-        return value
-    slope = norm(F, variable, K) / (arb(2).sqrt() * K.lower())
-    return value + _ball(slope * K.rad())
 
 
 def norm(F: sp.Expr, variable: sp.Symbol, K: Any) -> Any:

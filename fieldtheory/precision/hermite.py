@@ -121,14 +121,13 @@ def _bound(f: sp.Expr, variable: sp.Symbol, K: Any, order: int, d: Any) -> Any |
         return None
     r = 1 - arb(min(0.9, float(d) / math.sqrt(order + 1)))
     scale = ((1 + r) * K).sqrt()
-    mean = sum((p * scale**k * _absolute_moment(k) for k, p in enumerate(powers.coeffs())), arb(0))
+    mean = arb(0)
+    for k, p in enumerate(powers.coeffs()):
+        # ⟨|z|^k⟩ of a normal z.
+        moment = arb(2).sqrt() ** k * (arb(k + 1) / 2).gamma() / arb.pi().sqrt()
+        mean += p * scale**k * moment
     growth = (-order * r.log() / 2 + d * d / (2 * (1 - r))).exp()
     return mean * growth * (1 + r).sqrt() / (1 - r * r).root(4)
-
-
-def _absolute_moment(k: int) -> Any:
-    """⟨|z|^k⟩ of a normal z."""
-    return arb(2).sqrt() ** k * (arb(k + 1) / 2).gamma() / arb.pi().sqrt()
 
 
 def _tail(bound: Any, K: Any, reach: Any) -> Any:

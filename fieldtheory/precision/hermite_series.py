@@ -22,18 +22,11 @@ from fieldtheory.theory.elementary_averages import X
 
 @dataclass(frozen=True)
 class Sums:
-    """⟨F;F⟩ of layers and its slopes.
+    """⟨F;F⟩ of layers and its slopes."""
 
-    Parameters
-    ----------
-    own : list of mpf
-        ⟨F;F⟩ of every layer with itself.
-    sums : pair of ndarrays of mpf, shape (m, m)
-        For i < j ⟨F(h_i) ; F(h_j)⟩ and its derivative by the variance of h_j; None where the
-        series does not end.
-    """
-
+    # Of every layer with itself.
     own: list[Any]
+    # For i < j, and derivatives by the variance of h_j; None where the series does not end.
     sums: tuple[np.ndarray, np.ndarray]
 
     @classmethod
@@ -58,8 +51,6 @@ def sums_of_layers(
 ) -> Sums:
     """⟨F(h_i) ; F(h_j)⟩ of a Markov chain of signals, and its derivatives by the later variance.
 
-    Examples
-    --------
     >>> mpf = mpmath.mpf
     >>> found = sums_of_layers(X**2, [mpf(1), mpf(4)], [mpf(1) / 2])
     >>> [float(each[0, 1]) for each in found.sums]

@@ -27,6 +27,7 @@ import sympy as sp
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import PrecisionError
 from fieldtheory.averages.integrands.breakpoints import has_steps
+from fieldtheory.averages.nodes import float_forms
 from fieldtheory.averages.nodes.base import AverageNode
 from fieldtheory.averages.precise_rules import PRECISE, legendre, number
 from fieldtheory.compiling.functions import lambdify
@@ -45,16 +46,6 @@ _NODES, _MORE, _RULES = 2.0, 1.4, 6
 class LayerCorrelators:
     """The connected correlators of all pairs of layers, see `arithmetic.Correlators`.
 
-    Parameters
-    ----------
-    averages : LayerAverages
-    covariances : list of lists
-        Cov(h^(k), h^(l)), (L + 1, L + 1).
-    used : list of bool
-        Which layers enter. Their variances are positive, no two of them correlated entirely.
-
-    Examples
-    --------
     >>> from fieldtheory.theory.elementary_averages import network_averages
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> linear = network_averages(ResidualNetwork(depth=1, activation="linear"))
@@ -63,7 +54,9 @@ class LayerCorrelators:
     """
 
     averages: LayerAverages
+    # Cov(h^(k), h^(l)), (L + 1, L + 1).
     covariances: list[list[Any]]
+    # Layers that enter: variances are positive, no two of them correlated entirely.
     used: list[bool]
 
     @cached_property
@@ -156,15 +149,10 @@ def _integral(mixed: sp.Expr, pairs: list[tuple[Any, ...]]) -> Any:
     raise PrecisionError(f"⟨φ² ; φ²⟩ of layers did not reach {digits} digits with {fewer} nodes")
 
 
-def _root(value: Any) -> Any:
-    # Determinants of singular covariances come out as −0.0…01 by rounding.
-    return mpmath.sqrt(max(value, 0))
-
-
 # The arithmetic of mpmath, to the digits ``mpmath.mp.dps`` at the time of a call.
 MPMATH = Arithmetic(
     number=number,
-    functions={**vars(mpmath), "sqrt": _root},
+    functions={**vars(mpmath), "sqrt": float_forms.MPMATH["sqrt"]},
     resolved=lambda node, functions: resolve(node, "mpmath", functions).value,
     correlators=LayerCorrelators,
 )

@@ -38,8 +38,6 @@ Lists = dict[Pair, list[Any]]
 def exact_coefficients(network: DeepNetwork) -> list[Coefficients]:
     """a_l, c_l and γ_l for l = 0, ..., L + 1 without rounding, zero for the input.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> exact_coefficients(ResidualNetwork(depth=1, branch_scale=0.5, bias_variance=0.0))[1]
     Coefficients(weight=5/16, bias=0, skip=1)

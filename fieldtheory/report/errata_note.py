@@ -115,8 +115,6 @@ def _one(match: re.Match[str]) -> str:
 def ascii_formula(formula: str) -> str:
     r"""LaTeX whose symbols have names such as λ_l or φ², with LaTeX for their signs.
 
-    Examples
-    --------
     >>> print(ascii_formula(r"\frac{λ_{l}}{x·x}"))
     \frac{\lambda _{l}}{x\cdot x}
     """

@@ -75,50 +75,38 @@ def run(
     """The main job: from samples and a network to numbers, figures, formulas and one page."""
     step = progress or (lambda number, text: None)
     folder = results_folder.replaceable(output, FILES)
-    _require_extras()
-    with results_folder.built_aside(folder, FILES) as partial_folder:
-        findings: Findings = _write(
-            partial_folder, folder, network, K0, data, words, typed, samples, step
+    # Before the work, not after it.
+    needed = ("matplotlib", "jinja2", "latex2mathml")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[figures]"
         )
-    return findings
-
-
-def _write(
-    partial_folder: Path,
-    folder: Path,
-    network: ResidualNetwork,
-    K0: np.ndarray,
-    data: Dataset,
-    words: str,
-    typed: str,
-    samples: int,
-    step: Progress,
-) -> Findings:
-    """Write all files."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        numbers = _numbers(network, K0, data, samples, step)
-    findings = Findings(
-        network=network,
-        data=data,
-        words=words,
-        folder=folder,
-        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
-        **numbers,
-    )
-    findings.solution.save(partial_folder / "solution.npz")
-    if not isinstance(findings.comparison, str):
-        findings.comparison.save(partial_folder / "comparison.npz")
-    rows = scaling_rows(findings)
-    write_csv(partial_folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
-    step(5, "figures")
-    drawn = {
-        name: style.save(draw(findings), curves(findings), partial_folder, name)
-        for name, (draw, curves) in pictures.FIGURES.items()
-    }
-    step(6, "formulas and page")
-    formulas = write_formulas(partial_folder)
-    results_page.write(partial_folder / "report.html", findings, formulas, rows, drawn, typed)
+    with results_folder.built_aside(folder, FILES) as partial_folder:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            numbers = _numbers(network, K0, data, samples, step)
+        findings = Findings(
+            network=network,
+            data=data,
+            words=words,
+            folder=folder,
+            warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+            **numbers,
+        )
+        findings.solution.save(partial_folder / "solution.npz")
+        if not isinstance(findings.comparison, str):
+            findings.comparison.save(partial_folder / "comparison.npz")
+        rows = scaling_rows(findings)
+        write_csv(partial_folder / "optimal_scaling.csv", SCALING_COLUMNS, rows)
+        step(5, "figures")
+        drawn = {
+            name: style.save(draw(findings), curves(findings), partial_folder, name)
+            for name, (draw, curves) in pictures.FIGURES.items()
+        }
+        step(6, "formulas and page")
+        formulas = write_formulas(partial_folder)
+        results_page.write(partial_folder / "report.html", findings, formulas, rows, drawn, typed)
     return findings
 
 
@@ -249,13 +237,3 @@ def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _require_extras() -> None:
-    """Say before the work, not after it, that a package is missing."""
-    needed = ("matplotlib", "jinja2", "latex2mathml")
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"a run needs {', '.join(missing)}: pip install fieldtheory-networks[figures]"
-        )

@@ -13,13 +13,7 @@ _MARKER_TEXT = "Written by fieldtheory run, which may replace this folder.\n"
 
 
 def replaceable(output: str | Path, files: Sequence[str]) -> Path:
-    """The absolute path of a folder that may be created or replaced; ``files`` are those of a run.
-
-    Raises
-    ------
-    ValueError
-        If ``output`` is a file, lies in no folder, or holds anything but the files of another run.
-    """
+    """The absolute path of a folder that holds nothing but files of another run, if it exists."""
     folder = Path(output).resolve()
     if not folder.parent.is_dir():
         raise ValueError(f"output must lie in a folder that exists, got {str(folder)!r}")

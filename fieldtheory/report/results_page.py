@@ -47,6 +47,10 @@ def write(
         name = r"optimal scale $\rho^*$, mean over pairs of different samples"
         few = f"; {findings.few_pairs}" if findings.few_pairs else ""
         highlights.append((name + few.replace("ρ*", r"$\rho^*$"), findings.best_scale))
+    # Error of the mean of K^(L) over the networks, and what plain means have.
+    ensemble, depth = findings.ensemble, net.depth
+    own_error = float(ensemble.kernel_mean_error[depth])
+    plain = (max(float(ensemble.kernel_variance[depth]), 0.0) / ensemble.samples) ** 0.5
     # A name as it may stand in \mathrm.
     name = net.activation.name
     phi = name.replace("_", r"\_") if name.isidentifier() else r"\phi"
@@ -67,7 +71,7 @@ def write(
         activation=latex(net.activation.expression),
         effective=[1 / (share**2).sum() for share in shares],
         ratio=ratio,
-        known=_known(findings),
+        known=[100 * error / float(single.kernels[depth]) for error in (own_error, plain)],
         shift=abs(float(single.mean_shift[-1] / single.kernels[-1])),
         over_layers=lambda symbol: [
             "layer",
@@ -76,14 +80,6 @@ def write(
         rows=_rows(findings) | {"scaling": [list(row.values()) for row in scaling]},
         shell=_commands(findings, typed),
     )
-
-
-def _known(findings: Findings) -> tuple[float, float]:
-    """Error of the mean of K^(L) over the networks in per cent, and what plain means have."""
-    ensemble, depth = findings.ensemble, findings.network.depth
-    plain = np.sqrt(max(float(ensemble.kernel_variance[depth]), 0.0) / ensemble.samples)
-    error, K = float(ensemble.kernel_mean_error[depth]), float(findings.single.kernels[depth])
-    return 100 * error / K, 100 * float(plain) / K
 
 
 def _scale(scale: Any) -> str:
@@ -173,8 +169,6 @@ def _commands(findings: Findings, typed: str) -> list[str]:
 def network_options(network: ResidualNetwork) -> str:
     """A network as options of the shell: those that differ from the defaults.
 
-    Examples
-    --------
     >>> network_options(ResidualNetwork(depth=50, activation="gelu", branch_scale=0.3, width=100))
     '--depth 50 --activation gelu --branch-scale 0.3 --width 100'
     """

@@ -41,7 +41,7 @@ def flow_rates(
 
 
 class Response(NamedTuple):
-    """The logarithm of the response of a covariance along the flow, as expressions or functions.
+    """The logarithm of the response of a covariance along the flow.
 
     ``rates`` are those of p, q, r and of ln ∂r/∂r_0. ``height`` is ln ⟨φ'φ'⟩; ``slope`` is the
     derivative of the whole logarithm by the time, ``curvature`` that of ``slope``. To first order
@@ -95,13 +95,13 @@ def _along(expression: sp.Expr, field: Sequence[sp.Expr]) -> sp.Expr:
 
 
 @lru_cache(maxsize=16)
-def compiled(averages: LayerAverages) -> Response:
-    """The response as functions of the state, σ_w and σ_b."""
-    formulas = response(flow_rates(averages))
-    plain = [*_STATE, sym.WEIGHT, sym.BIAS]
+def compiled(averages: LayerAverages) -> tuple[Any, ...]:
+    """``curvature``, ``change_rates``, ``change`` and ``change_slope`` as functions."""
+    # Of the state, of z and b for all but the first, of σ_w and σ_b.
+    *_, curvature, rates, change, slope = response(flow_rates(averages))
     changed = [*_STATE, *_CHANGE, _LOSS, sym.WEIGHT, sym.BIAS]
-    functions = [lambdify(plain, expression) for expression in formulas[:4]]
-    return Response(*functions, *(lambdify(changed, expression) for expression in formulas[4:]))
+    functions = (lambdify(changed, expression) for expression in (rates, change, slope))
+    return lambdify([*_STATE, sym.WEIGHT, sym.BIAS], curvature), *functions
 
 
 class Flow:

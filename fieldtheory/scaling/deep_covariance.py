@@ -83,11 +83,10 @@ def covariance_scaling(
     result = np.where(at_zero | np.isin(np.arange(len(at_zero)), pair), 0.0, np.nan)
     if not len(pair):
         return result
-    flow, whole = Flow(pair_functions(entries), *branch), None
+    flow, scales, rates = Flow(pair_functions(entries), *branch), np.sqrt(branch), None
     if order == 2:
-        whole = compiled(network_averages(network))
-    scales = np.sqrt(branch)
-    state_at = _trajectories(flow, whole and whole.change_rates, start[:, pair], high.max(), scales)
+        curvature, rates, change, change_slope = compiled(network_averages(network))
+    state_at = _trajectories(flow, rates, start[:, pair], high.max(), scales)
     time = _roots(lambda t: flow.slope(*state_at(t)[:3]), low, high)
     if not ((time < high) & ((time > low) | (low == 0))).all():
         raise ArithmeticError("the maximum of the response was not found")
@@ -97,14 +96,14 @@ def covariance_scaling(
     np.maximum.at(highest, pair, heights)
     wins = heights >= highest[pair]
     state, time = state[:, wins], time[wins]
-    if whole is None:
+    if order == 1:
         result[pair[wins]] = np.sqrt(time / network.depth)
         return result
     # With the modified flow the logarithm changes by (T/L) B: T_1 = −∂_T(T B) / ∂²_T ln χ^out.
     state = np.delete(state, 3, axis=0)
-    change, growth = whole.change(*state, *scales), whole.change_slope(*state, *scales)
-    change = -(change + time * growth) / whole.curvature(*state[:3], *scales)
-    result[pair[wins]] = second_order(network, time, change)
+    slope = change(*state, *scales) + time * change_slope(*state, *scales)
+    later = -slope / curvature(*state[:3], *scales)
+    result[pair[wins]] = second_order(network, time, later)
     return result
 
 

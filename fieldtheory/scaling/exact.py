@@ -81,21 +81,17 @@ def optima(
         squares = maxima(each, grid, values, True, fields)
         (left,) = np.nonzero(np.isnan(squares))
         if len(left):
-            part, own = each.of(left), fields[:, left]
-            grid = grid[: _searched_rows(values[:, left]), left]
+            part, own, found = each.of(left), fields[:, left], values[:, left]
+            # The rows that are known, all if an element rises at their end.
+            last = int(np.flatnonzero(~np.isnan(found).all(axis=1)).max(initial=0))
+            rises = (np.where(np.isnan(found), -np.inf, found).argmax(axis=0) >= last - 1).any()
+            grid = grid[: len(found) if rises else last + 1, left]
             values = part.searching().height(grid, *own)
             squares[left] = maxima(part, grid, values, False, own)
             missing = np.isnan(squares[left]) & (own[0] == own[1]) & (own[1] == own[2])
             if missing.any():
                 _say_none(name, must, grid[:, missing], values[:, missing])
     return np.sqrt(squares).reshape(count, len(p))
-
-
-def _searched_rows(values: np.ndarray) -> int:
-    """Number of rows of a grid to search again: those that are known, all if an element rises."""
-    last = int(np.flatnonzero(~np.isnan(values).all(axis=1)).max(initial=0))
-    rises = (np.where(np.isnan(values), -np.inf, values).argmax(axis=0) >= last - 1).any()
-    return len(values) if rises else last + 1
 
 
 def _say_none(name: str, must: bool, grid: np.ndarray, values: np.ndarray) -> None:

@@ -376,7 +376,10 @@ def _of_kernel(optima: Callable[..., np.ndarray], asked: _Asked) -> np.ndarray:
         return optima(*[kernel.ravel()] * 3).reshape(networks, *kernel.shape)
     upper = np.nonzero(np.broadcast_to(np.triu(np.ones(kernel.shape[-2:])), kernel.shape))
     p, q, r = _entries_of(kernel, upper)
-    p, q = _merged(np.stack([p, q]))
+    # Variances that rounding alone parts are the same.
+    ordered, places = np.unique([p, q], return_inverse=True)
+    first = np.append(True, np.diff(ordered) > _ROUNDING * ordered[1:])
+    p, q = ordered[first][np.cumsum(first) - 1][places].reshape(2, -1)
     alone = upper[-2] == upper[-1]
     q, r = np.where(alone, p, q), np.where(alone, p, r)
     (sought,) = np.nonzero(alone | ~_equal(p, q, r))
@@ -402,13 +405,6 @@ def _entries_of(
     """K_xx, K_yy and K_xy of pairs of inputs, each (pairs,)."""
     *batch, first, second = pairs
     return kernel[(*batch, first, first)], kernel[(*batch, second, second)], kernel[pairs]
-
-
-def _merged(variances: np.ndarray) -> np.ndarray:
-    """Variances of which those that rounding alone parts are the same."""
-    ordered, places = np.unique(variances, return_inverse=True)
-    first = np.append(True, np.diff(ordered) > _ROUNDING * ordered[1:])
-    return ordered[first][np.cumsum(first) - 1][places].reshape(variances.shape)
 
 
 def _equal(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldtheory.averages.routes import DEFAULT as DEFAULT_TOLERANCE
+from fieldtheory.compiling.translation import is_closed
 from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.pair_maps.pair_averages import PairFunctions, pair_functions
@@ -69,7 +70,7 @@ class Stack:
         weight, bias = s * stack.weights, s * stack.biases
         averages, pairs, count = self.averages, signals.at[:, pair_columns], len(signals.chosen)
         # Gains that are formulas of their own are found of many layers at once.
-        closed = s.size <= _FEW and averages.closed_moment
+        closed = s.size <= _FEW and is_closed(averages.averages.moment)
         closed = closed and (not pairs.size or averages.closed)
 
         def joined(kernel: np.ndarray, of_signals: str, of_pairs: str) -> np.ndarray:
@@ -86,7 +87,8 @@ class Stack:
             """Averages and their derivatives by the variance or the covariance, together."""
             both = np.empty((2, *s.shape[::-1])).swapaxes(1, 2)
             K = kernel[..., :count]
-            both[..., :count] = averages.moments_and_slopes(K, signals.responding)
+            both[..., :count] = averages.moments(K, 1)
+            both[1, ..., signals.responding : count] = 0.0
             if pairs.size:
                 both[..., count:] = averages.covariance_gain(K, pairs, kernel[..., count:])
             return both
@@ -135,13 +137,8 @@ class Stack:
         depths = np.ones_like(self.depths)
         return replace(self, depths=depths, weights=weights, biases=biases, skips=self.skips[:1])
 
-    def through(self, step: Callable[..., Any], *start: np.ndarray) -> list[np.ndarray]:
-        """The state after all layers, each ``step(γ², *state)``; shallow networks end before."""
-        *_, state = self.layers(step, *start)
-        return state
-
     def layers(self, step: Callable[..., Any], *start: np.ndarray) -> Iterator[list[np.ndarray]]:
-        """The state before every layer, and after the last."""
+        """The state before every layer, and after the last, by ``step(γ², *state)``."""
         state = list(start)
         for l, skip in enumerate(self.skips):
             yield state
@@ -235,7 +232,7 @@ def _variance_slope(stack: Stack, s: np.ndarray, K0: np.ndarray) -> np.ndarray:
         return [add_skip(skip, K, s * C), add_skip(factor, dK, C), slope]
 
     K = np.broadcast_to(K0, np.broadcast_shapes(s.shape, K0.shape))
-    K, dK, slope = stack.through(step, K, *np.zeros((2, *K.shape)))
+    *_, (K, dK, slope) = stack.layers(step, K, *np.zeros((2, *K.shape)))
     _, gain, curvature = average.moments(K)
     return slope + curvature * dK / gain
 
@@ -307,6 +304,6 @@ def _covariance_slope(
         return [add_skip(skip, r, s * C), add_skip(skip, dr, C + s * weight * dG), slope]
 
     none = np.zeros(s.shape)
-    r, dr, slope = stack.through(step, np.broadcast_to(r0, s.shape), none, none)
+    *_, (r, dr, slope) = stack.layers(step, np.broadcast_to(r0, s.shape), none, none)
     _, _, gain, dgain = changes(r, dr)
     return slope + dgain / gain

@@ -137,10 +137,7 @@ def sweep(
         chunk = _MOST if directory is None else _timed_chunk(grid, points, directory)
     chunk = validation.integer("chunk", chunk, 1)
     pieces = [points[start : start + chunk] for start in range(0, len(points), chunk)]
-    tasks = (
-        (index, grid.network, grid.kernel, points, grid.quantities)
-        for index, points in enumerate(pieces)
-    )
+    tasks = ((index, grid, points) for index, points in enumerate(pieces))
     specification = None if directory is None else _specification(grid, chunk)
     done = chunks.ordered_chunks(
         _evaluate,
@@ -167,11 +164,10 @@ def _timed_chunk(grid: _Grid, points: list[dict[str, Any]], directory: str | Pat
         deepest[str(point.get("activation"))] = point
     slowest = 0.0
     for point in deepest.values():
-        arguments = grid.network, grid.kernel, [point], grid.quantities
         # The first time functions are compiled.
-        _solved(*arguments)
+        _solved(grid, [point])
         started = time.monotonic()
-        _solved(*arguments)
+        _solved(grid, [point])
         slowest = max(slowest, time.monotonic() - started)
     chunk = min(max(int(_SECONDS / slowest), 1), _MOST)
     storage.write_npz(path, {"chunk": np.array(chunk)})
@@ -276,36 +272,27 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
     return index, _solved(*arguments)
 
 
-def _solved(
-    network: DeepNetwork,
-    kernel: np.ndarray,
-    points: list[dict[str, Any]],
-    quantities: dict[str, Field],
-) -> dict[str, np.ndarray]:
+def _solved(grid: _Grid, points: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     parts: list[dict[str, np.ndarray]] = []
 
     def others(point: dict[str, Any]) -> dict[str, Any]:
-        return {n: value for n, value in point.items() if n not in _batched(network)}
+        return {n: value for n, value in point.items() if n not in _batched(grid.network)}
 
     for changes, group in itertools.groupby(points, key=others):
         same = list(group)
         try:
-            parts.append(_group(network, changes, kernel, same, quantities))
+            parts.append(_group(grid, changes, same))
         except Exception as error:
             first, last = _described(same[0]), _described(same[-1])
             error.add_note(f"in the sweep at {first}" + (f" to {last}" if first != last else ""))
             raise
-    return {name: np.concatenate([part[name] for part in parts]) for name in quantities}
+    return {name: np.concatenate([part[name] for part in parts]) for name in grid.quantities}
 
 
-def _group(
-    network: Any,
-    changes: dict[Any, Any],
-    kernel: np.ndarray,
-    points: list[Any],
-    quantities: dict[str, Field],
-) -> dict[str, np.ndarray]:
+def _group(grid: _Grid, changes: dict[Any, Any], points: list[Any]) -> dict[str, np.ndarray]:
     """Points that differ in what `solve` batches only."""
+    network: Any
+    network, kernel, quantities = grid.network, grid.kernel, grid.quantities
     batched = [name for name, field in quantities.items() if field.batches]
     groups = {}
     if batched:

@@ -211,8 +211,6 @@ def chain_action(
     so that ν_0 = d_in/N stands with both terms of the input and nothing with those of the layers.
     It has no influence on C*, and the response to C̃^(0) is the derivative by K^(0) over ν_0.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.family import Coefficients
     >>> one = chain_action(1, 1, lambda h: (h,), lambda l: Coefficients(1, 0, 1))
     >>> one.observables, one.covariance[1, 1]
@@ -255,8 +253,6 @@ def family_action(
     ν_l = N_l/N stands for layers of different widths N_l would need g_l = ν_l (a_l φ² + c_l), as
     for the input, in (22); with a skip connection there is one width.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> family_action(ResidualNetwork, 1, fixed={"bias_variance": 0}).observables[1]
     \\rho_{1}**2*\\sigma_{w}**2*phi(h^{(0)})**2

@@ -318,8 +318,6 @@ def _names(one: bool, family: Any, first: sp.Expr, last: sp.Expr) -> dict[sp.Exp
 def average_named(expr: sp.Expr, symbol: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     """The one average in an expression, and what it is if a symbol stands for the expression.
 
-    Examples
-    --------
     >>> h, K, M = sp.Symbol("h", real=True), sp.Symbol("K", positive=True), sp.Symbol("M")
     >>> average = GaussianAverage(sp.cos(h), h, K)
     >>> average_named(2 * average + 1, M)[average]

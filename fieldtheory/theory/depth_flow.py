@@ -47,8 +47,6 @@ def modified_flow(
     The correction c of a flow v + h c is what makes its Taylor series y + h (v + h c) + (h²/2)
     (Dv) v end after the first two terms.
 
-    Examples
-    --------
     >>> K = sp.Symbol("K")
     >>> modified_flow([K**2], [K])
     [-K**3*h + K**2]
@@ -84,8 +82,6 @@ def _layer_step() -> tuple[sp.Expr, sp.Expr, sp.Symbol, sp.Symbol, sp.Symbol]:
 def step_rate(average: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b, the limit of (K^(l) − K^(l-1))/ρ² for γ = 1 (SR eqs. (7), (8)).
 
-    Examples
-    --------
     >>> step_rate(sp.Symbol("M"))
     M*\\sigma_{w}**2 + \\sigma_{b}**2
     """
@@ -96,8 +92,6 @@ def step_rate(average: sp.Expr) -> sp.Expr:
 def tangent_rate(tangent: sp.Expr, average: sp.Expr, gain: sp.Expr) -> sp.Expr:
     """σ²_w ⟨φφ⟩ + σ²_b + σ²_w ⟨φ'φ'⟩ θ, the limit of (Θ^(l) − Θ^(l-1))/ρ² (SR eq. (9)).
 
-    Examples
-    --------
     >>> tangent_rate(*sp.symbols("theta M D"))
     D*\\sigma_{w}**2*theta + M*\\sigma_{w}**2 + \\sigma_{b}**2
     """
@@ -137,8 +131,6 @@ class EntryFlow(NamedTuple):
 def entry_flow(inputs: int) -> EntryFlow:
     """The flow of a variance (``inputs`` = 1) or of the covariance of two inputs.
 
-    Examples
-    --------
     >>> entry_flow(1).rates
     [A*\\sigma_{w}**2 + ..., A*\\sigma_{w}**2 + B*\\sigma_{w}**2*\\theta + \\sigma_{b}**2]
     """
@@ -179,8 +171,6 @@ def displacement(change: Any, step: Any, rate: Any) -> Any:
     of `modified_flow`, for steps h, of the order of 1/L: of one length, or of lengths h(t) that
     change slowly, t being their sum up to the middle of each.
 
-    Examples
-    --------
     >>> K, e = sp.symbols("K e")
     >>> (modified,) = modified_flow([K**2], [K])
     >>> sp.expand(2 * K * displacement(e, STEP, K**2) - (2 * K * e + modified - K**2))

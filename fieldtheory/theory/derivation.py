@@ -265,7 +265,13 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
             self._refuse_blocks(**{quantity: True})
         names = known_quantities(quantity, (*self._table, SYMBOLS))
         for name in set(SATURATION).intersection(names):
-            self._require_paper(f"quantity {name!r}")
+            features = self.family.features
+            of_paper = features is ResidualNetwork.features and self._layers.skip == 1
+            if not of_paper or "branch_scale" not in dict(self._layers.fixed):
+                raise ValueError(
+                    f"quantity {name!r} is that of a ResidualNetwork with skip_scale=1 and one "
+                    f"branch_scale, got {self!r} with scales {dict(self.scales)}"
+                )
         if names == [SYMBOLS]:
             text = symbols_latex(letters.meanings(), letters.column, numbered)
         else:
@@ -342,15 +348,6 @@ a_{2} M'_{1} & a_{2} M'_{1} & -1 \\end{pmatrix} \\\\
     @cached_property
     def _layers(self) -> Layers:
         return Layers.of_scales(self.family, self.scales)
-
-    def _require_paper(self, wanted: str) -> None:
-        """Raise if the network is not that of F25."""
-        of_paper = self.family.features is ResidualNetwork.features and self._layers.skip == 1
-        if not of_paper or "branch_scale" not in dict(self._layers.fixed):
-            raise ValueError(
-                f"{wanted} is that of a ResidualNetwork with skip_scale=1 and one "
-                f"branch_scale, got {self!r} with scales {dict(self.scales)}"
-            )
 
     def _require(self, network: Any) -> None:
         """Raise if the derivation is not that of a network."""

@@ -81,8 +81,6 @@ def layer_averages(
     but for the constraint in ∂S/∂C̃: cumulants of the action's population. ⟨g(x, y)⟩ is likewise
     from the field of two inputs (F25 eqs. (29), (108), (39)).
 
-    Examples
-    --------
     >>> layer_averages().moment, layer_averages().moment.diff(K_XX)
     (<phi(x)**2>_(K_xx), <phi(x)*Derivative(phi(x), (x, 2)) + Derivative(phi(x), x)**2>_(K_xx))
     """
@@ -112,8 +110,6 @@ def layer_averages(
 def network_averages(network: LayeredNetwork) -> LayerAverages:
     """The averages of the layers of a network, its φ put in.
 
-    Examples
-    --------
     >>> network_averages(ResidualNetwork(depth=1, activation="linear")).moment.doit()
     K_xx
     """

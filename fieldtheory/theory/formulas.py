@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import sympy as sp
@@ -126,9 +127,7 @@ def _saturation(large_depth: bool) -> Callable[[Notation], list[Equation]]:
 
 
 def _mixed(n: Notation) -> list[Any]:
-    def entry(row: Any, column: Any) -> sp.Expr:
-        return generic.mixed_block(row, column, n.layers.family)
-
+    entry = partial(generic.mixed_block, family=n.layers.family)
     if n.numbered:
         return [_array("S21", n, entry, sym.WIDTH)]
     return n.rows(
@@ -137,8 +136,7 @@ def _mixed(n: Notation) -> list[Any]:
 
 
 def _source(n: Notation) -> list[Any]:
-    def entry(row: Any, column: Any) -> sp.Expr:
-        return generic.source_block(row, column, n.layers.family)
+    entry = partial(generic.source_block, family=n.layers.family)
 
     def of_layers(row: int, column: int) -> sp.Expr:
         if row * column == 0 or (row != column and n.layers.skip == 0):
@@ -179,9 +177,6 @@ def _response_propagator(n: Notation) -> list[Any]:
     def left(layer: sp.Expr) -> str:
         return latex(G12(layer, m))
 
-    def recursion(layer: sp.Expr) -> sp.Expr:
-        return generic.response_recursion(layer, m, n.layers.family)
-
     def product(layer: Any, first: Any = m) -> sp.Expr:
         return generic.response_product(layer, first, n.layers.family)
 
@@ -194,7 +189,8 @@ def _response_propagator(n: Notation) -> list[Any]:
 
     if n.numbered:
         return [_array("G12", n, entry, 1 / sym.WIDTH)]
-    rows = n.rows(left, recursion, l)
+    family = n.layers.family
+    rows = n.rows(left, lambda layer: generic.response_recursion(layer, m, family), l)
     return rows if n.matrices else rows + n.rows(left, product, l, "l > m")
 
 

@@ -31,8 +31,6 @@ def linearised_rows(depth: int) -> tuple[sp.Expr, ...]:
     The rows are those of the saddle point of the action for γ = 1 and one ρ, with the average
     ⟨φ²⟩ = φ'(0)² K^(l-1) of the linear function.
 
-    Examples
-    --------
     >>> linearised_rows(1)[1]
     K^{(0)}*\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + \\rho**2*\\sigma_{b}**2
     """
@@ -67,8 +65,6 @@ def linearised_kernel() -> sp.Expr:
 
         K^(L) = (1 + ρ² σ²_w φ'(0)²)^L (K^(0) + σ²_b/(φ'(0)² σ²_w)) − σ²_b/(φ'(0)² σ²_w)
 
-    Examples
-    --------
     >>> sp.factor(linearised_kernel().subs(sym.BIAS, 0))
     K^{(0)}*(\\phi'(0)**2*\\rho**2*\\sigma_{w}**2 + 1)**L
     """
@@ -94,8 +90,6 @@ def linearised_response() -> sp.Expr:
 def saturation_formula(large_depth: bool = False) -> sp.Eq:
     """The ρ* at which K^(L) of the linearised network is (V/2)², F25 (67), or (68) for L → ∞.
 
-    Examples
-    --------
     >>> saturation_formula(large_depth=True).rhs.subs({sym.BIAS: 0, RANGE: 2, INPUT: sp.exp(-4)})
     2/(sqrt(L)*\\phi'(0)*\\sigma_{w})
     """
@@ -116,8 +110,6 @@ def neglected_term() -> sp.Expr:
 
     F25 states the order L^{-1} below (68).
 
-    Examples
-    --------
     >>> neglected_term().subs({sym.BIAS: 0, RANGE: 2, INPUT: sp.exp(-4)})
     2/(L**(3/2)*\\phi'(0)*\\sigma_{w})
     """

@@ -117,7 +117,8 @@ def parameters(family: type[DeepNetwork], layer: int | str) -> dict[str, sp.Expr
             return sp.Symbol(f"{root[:-3]}{index}}}", positive=True) ** 2
         if name == "epsilon":
             return sp.Symbol(root, positive=True)
-        return sp.Symbol(f"{_upright(name)}{_index(own)}", real=True)
+        escaped = name.replace("_", r"\_")
+        return sp.Symbol(rf"\mathrm{{{escaped}}}{_index(own)}", real=True)
 
     others = {f.name for f in fields(family)} - {*_NAMED, *DeepNetwork.__annotations__}
     names = (*family.layer_parameters, *sorted(others.difference(family.layer_parameters)))
@@ -139,11 +140,6 @@ def parameter_values(network: DeepNetwork) -> dict[sp.Symbol, float]:
             symbol, power = expression.as_base_exp()
             values[symbol] = float(own) ** (1 / int(power))
     return values
-
-
-def _upright(name: str) -> str:
-    escaped = name.replace("_", r"\_")
-    return rf"\mathrm{{{escaped}}}"
 
 
 def _pair_index(pair: tuple[int, int], inputs: int) -> str:
@@ -308,6 +304,12 @@ def listed(lines: str, document: str = "") -> dict[str, str]:
     return {symbols: meaning for symbols, meaning in rows if symbols}
 
 
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A key by which the tenth layer comes after the ninth, and δ after γ."""
+    text = text.replace(r"\gamma", r"\c")
+    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
+
+
 class Symbols(dict[str, sp.Symbol]):
     r"""Symbols by names: Greek letters spelled out, layers and inputs after underscores.
 
@@ -323,7 +325,7 @@ class Symbols(dict[str, sp.Symbol]):
 
     def __init__(self, symbols: Iterable[sp.Symbol]) -> None:
         named = {plain_name(symbol): symbol for symbol in symbols}
-        super().__init__(sorted(named.items(), key=lambda item: _layers_last(item[0])))
+        super().__init__(sorted(named.items(), key=lambda item: natural(item[0])))
 
     def __getattr__(self, name: str) -> sp.Symbol:
         """The symbol of a name."""
@@ -349,8 +351,6 @@ class Symbols(dict[str, sp.Symbol]):
 def plain_name(symbol: sp.Symbol) -> str:
     r"""A name for a symbol by which Python can call it.
 
-    Examples
-    --------
     >>> [plain_name(sp.Symbol(s)) for s in (r"\rho_{1}", r"C^{(0)}_{\mathrm{data}, 1 2}", "N")]
     ['rho_1', 'C_0_data_12', 'N']
     """
@@ -358,8 +358,3 @@ def plain_name(symbol: sp.Symbol) -> str:
     text = re.sub(r"\\mathrm|\\", "", text)
     text = re.sub(r"(?<=\d) (?=\d)", "", text)
     return re.sub(r"[\W_]+", "_", text.replace("'", "prime")).strip("_")
-
-
-def _layers_last(name: str) -> tuple[tuple[int, str], ...]:
-    """Numbers in names are ordered as such."""
-    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", name))

@@ -81,10 +81,7 @@ def _growth(S21: sp.ImmutableMatrix, row: int) -> sp.Expr | None:
     if len(ratios) > 1:
         return None
     ratio = ratios.pop() if ratios else sp.S.Zero
-    return _as_product(ratio - S21[row, row - 1] / S21[row - 1, row - 1])
-
-
-def _as_product(expr: sp.Expr) -> sp.Expr:
-    masks = {average: sp.Dummy() for average in expr.atoms(GaussianAverage)}
-    product = sp.factor_terms(sp.together(expr.xreplace(masks)))
+    factor = ratio - S21[row, row - 1] / S21[row - 1, row - 1]
+    masks = {average: sp.Dummy() for average in factor.atoms(GaussianAverage)}
+    product = sp.factor_terms(sp.together(factor.xreplace(masks)))
     return product.xreplace({mask: average for average, mask in masks.items()})

@@ -51,8 +51,6 @@ G21_ROW = Equation("G_{21}", r"G_{12}^{\mathsf{T}}")
 def known_quantities(quantity: Any, names: Iterable[str]) -> list[str]:
     """The quantities that are meant by a name or several, of those that there are.
 
-    Examples
-    --------
     >>> known_quantities(["Saddle point", "g12"], ["saddle_point", "G12"])
     ['saddle_point', 'G12']
     """

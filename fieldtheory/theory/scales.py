@@ -27,8 +27,6 @@ def chosen_scales(
 ) -> Scales:
     """ρ and γ of every layer, those of F25 (one ρ, γ = 1) where nothing says otherwise.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> chosen_scales(ResidualNetwork, 2, None, {"branch_scale": None, "skip_scale": None})
     {'branch_scale': (\\rho, \\rho), 'skip_scale': (1, 1)}

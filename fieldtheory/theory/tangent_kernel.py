@@ -50,8 +50,6 @@ class _Parameter(NamedTuple):
 def checked_parametrization(value: Any) -> str:
     """The parametrisation of a name in any case, as the papers write NTK, or a ValueError.
 
-    Examples
-    --------
     >>> checked_parametrization("NTK")
     'ntk'
     """
@@ -65,8 +63,6 @@ def layer_tangent(
 ) -> LayerTangent:
     """One layer of the recursion of Θ from its residual with explicit weights, as `branch` has it.
 
-    Examples
-    --------
     >>> a, c, gamma = sp.symbols("a c gamma", positive=True)
     >>> dense = lambda features, affine: affine(*features, a, c)
     >>> found = layer_tangent(dense, lambda h: (sym.phi(h),), gamma)
@@ -123,8 +119,6 @@ def family_tangent(
 ) -> LayerTangent:
     """The recursion of a layer of a family of networks, from its definition by explicit weights.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> symbols = sym.parameters(ResidualNetwork, "l")
     >>> family_tangent(ResidualNetwork, symbols)[:2]
@@ -163,8 +157,6 @@ def readin_tangent(
 ) -> tuple[sp.Expr, sp.Expr]:
     """The factor of K^(0) − σ²_b,in in Θ^(0), from the weights of the read-in, and what biases add.
 
-    Examples
-    --------
     >>> readin_tangent(*sp.symbols("v u", positive=True))
     (1, u)
     >>> readin_tangent(*sp.symbols("v u", positive=True), "standard")

@@ -188,7 +188,9 @@ def train(
         if records and (observe or start < steps):
             with torch.random.fork_rng():
                 _require_same(_observed(observe, module), records)
-        closed = _needs_closure(optimiser)
+        # LBFGS and its like evaluate the loss themselves.
+        closure = inspect.signature(optimiser.step).parameters.get("closure")
+        closed = closure is not None and closure.default is inspect.Parameter.empty
         written, clock = start, time.monotonic()
         left: Any = range(start, steps)
         if progress:
@@ -198,7 +200,12 @@ def train(
             x, y = batch(step)
             losses = error(_outputs(module, x), y)
             if not torch.isfinite(losses).all():
-                raise DivergenceError(_diverged(losses, step, path, written), _history(records))
+                bad = losses[~torch.isfinite(losses)].flatten()
+                of = f" of {len(bad)} of {losses.numel()} copies" if losses.ndim else ""
+                message = f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps"
+                if path and written:
+                    message += f"; {str(path)!r} holds the state after {written} steps"
+                raise DivergenceError(message, _history(records))
             if step % every == 0:
                 observed = _observed(observe, module)
                 _require_same(observed, records)
@@ -214,12 +221,6 @@ def train(
                 checkpoints.write(path, run, module, optimiser, step + 1, records)
                 written, clock = step + 1, time.monotonic()
     return _history(records)
-
-
-def _needs_closure(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether it evaluates the loss itself, as LBFGS does."""
-    closure = inspect.signature(optimiser.step).parameters.get("closure")
-    return closure is not None and closure.default is inspect.Parameter.empty
 
 
 def _descend(optimiser: torch.optim.Optimizer, losses: torch.Tensor) -> torch.Tensor:
@@ -352,10 +353,3 @@ def _history(records: list[dict[str, torch.Tensor]]) -> TrainingHistory:
     return TrainingHistory(
         steps, loss, {name.removeprefix(_PREFIX): values for name, values in arrays.items()}
     )
-
-
-def _diverged(loss: torch.Tensor, step: int, path: Path | None, written: int) -> str:
-    bad = loss[~torch.isfinite(loss)].flatten()
-    of = f" of {len(bad)} of {loss.numel()} copies" if loss.ndim else ""
-    kept = f"; {str(path)!r} holds the state after {written} steps" if path and written else ""
-    return f"the loss{of} is {bad[0].item()} at step {step}: take smaller steps{kept}"

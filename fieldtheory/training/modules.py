@@ -38,8 +38,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(torch, name) for name
 def torch_function(activation: Activation) -> Callable[[torch.Tensor], torch.Tensor]:
     """φ as a function of a tensor that torch can differentiate.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.activations import as_activation
     >>> h = torch.tensor([-800.0, 2.0], requires_grad=True)
     >>> torch_function(as_activation("elu"))(h).detach(), torch_function(as_activation("sign"))(h)
@@ -261,12 +259,6 @@ class _TorchGram(TorchNetwork):
         yield self.network.passed(x, self.layers[-1].values)
 
 
-def _kinds() -> dict[Any, type[TorchNetwork]]:
-    """The class of modules by the family of networks."""
-    own = {named(f.network): named(f.torch) for f in registered() if f.torch}
-    return {ResidualNetwork: TorchNetwork, GramNetwork: _TorchGram} | own
-
-
 @named_arguments
 def torch_module(
     network: NetworkFamily,
@@ -326,7 +318,9 @@ def torch_module(
     >>> {name: tuple(p.shape) for name, p in torch_module(net).layers[2].named_parameters()}
     {'weight': (20, 20), 'bias': (20,)}
     """
-    kinds = _kinds()
+    own = {named(f.network): named(f.torch) for f in registered() if f.torch}
+    kinds: dict[Any, type[TorchNetwork]] = {ResidualNetwork: TorchNetwork, GramNetwork: _TorchGram}
+    kinds |= own
     kind = next((k for family, k in kinds.items() if isinstance(network, family)), None)
     if "torch_module" in getattr(network, "without", {}):
         raise not_there("torch_module", network)

@@ -129,12 +129,6 @@ def test_unused_variables_and_bound_symbols():
     assert node.xreplace({K3[0, 2]: sp.S.Zero}) == 0
 
 
-def test_printing():
-    node = ConnectedCorrelator(phi(x), psi(y), phi(z), (x, y, z), K3)
-    assert str(node).startswith("<phi(x) ; psi(y) ; phi(z)>_[[K_00, ")
-    assert sp.latex(node).count(r"\,;\,") == 2
-
-
 # Price's theorem for cumulants ------------------------------------------------------------------
 
 
@@ -153,14 +147,6 @@ def test_derivative_is_that_of_the_averages(functions, symbol):
     assert (
         sp.expand(slope.rewrite(GaussianAverage) - node.rewrite(GaussianAverage).diff(symbol)) == 0
     )
-
-
-@pytest.mark.slow_but(1, 2, 3, 5, 6)
-@pytest.mark.parametrize("symbol", entries(K4))
-def test_derivative_of_four_functions(symbol):
-    node = ConnectedCorrelator(phi(x), psi(y), phi(z), psi(w), VARIABLES, K4)
-    averages = node.rewrite(GaussianAverage)
-    assert sp.expand(node.diff(symbol).rewrite(GaussianAverage) - averages.diff(symbol)) == 0
 
 
 def test_derivative_stays_connected():

@@ -7,14 +7,12 @@ from mpmath import mpf
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from tests.oracles import precise as oracle
-from tests.tables import slow
 
 x, y, z, w = sp.symbols("x y z w", real=True)
 p, q, c = sp.symbols("p q c", real=True)
 K, a, b = sp.symbols("K a b", positive=True)
 K2 = sp.Matrix([[a, c], [c, b]])
 phi = sp.Function("phi")
-POINT = {a: sp.Rational(7, 10), b: sp.Rational(13, 10), c: sp.Rational(-2, 5)}
 
 
 def covariances(size):
@@ -161,13 +159,6 @@ def test_replace_the_activation():
     assert average.subs(phi, sp.erf) == GaussianAverage(sp.erf(x) ** 2, x, K)
 
 
-def test_free_symbols():
-    assert GaussianAverage(phi(p * x), x, K).free_symbols == {p, K}
-    connected = ConnectedCorrelator(phi(p * x), phi(y), (x, y), K2)
-    assert connected.free_symbols == {p, a, b, c}
-    assert GaussianAverage(phi(p * x), x, K).bound_symbols == [x]
-
-
 # Derivatives --------------------------------------------------------------------------------
 
 
@@ -207,16 +198,6 @@ def test_chain_rule_through_the_covariance():
         assert abs(difference.subs(point).evalf(40)) < sp.Float("1e-38")
 
 
-def test_three_variables_moments():
-    """⟨x² y z⟩ and its derivatives by Wick's theorem."""
-    V = covariances(3)
-    average = GaussianAverage(x**2 * y * z, (x, y, z), V)
-    wick = V[0, 0] * V[1, 2] + 2 * V[0, 1] * V[0, 2]
-    assert sp.expand(average.doit() - wick) == 0
-    for symbol in V.free_symbols:
-        assert sp.expand(average.diff(symbol).doit() - wick.diff(symbol)) == 0
-
-
 def test_four_variables_moments():
     V = covariances(4)
     average = GaussianAverage(x * y * z * w, (x, y, z, w), V)
@@ -226,27 +207,6 @@ def test_four_variables_moments():
     node = GaussianAverage(phi(x) * phi(y) * phi(z) * phi(w), (x, y, z, w), V)
     slopes = phi(x).diff(x) * phi(y) * phi(z) * phi(w).diff(w)
     assert node.diff(V[0, 3]) == GaussianAverage(slopes, (x, y, z, w), V)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("F", "symbol"),
-    [
-        slow(sp.tanh(x) * sp.atan(y), a),
-        (sp.tanh(x) * sp.atan(y), c),
-        (sp.erf(x) ** 2 * sp.cos(y), b),
-    ],
-)
-def test_price_against_the_score(F, symbol):
-    """Both sides numerically: the derivative of the density against the derivatives of F."""
-    node = GaussianAverage(F, (x, y), K2)
-    f = sp.lambdify([x, y], F, "mpmath")
-    with mpmath.workdps(14):
-        matrix = [[mpf(7) / 10, mpf(-2) / 5], [mpf(-2) / 5, mpf(13) / 10]]
-        entry = {a: (0, 0), b: (1, 1), c: (0, 1)}[symbol]
-        assert mpmath.almosteq(
-            mpf(node.diff(symbol).subs(POINT).evalf(12)), oracle.score2(f, matrix, entry), 1e-11
-        )
 
 
 def test_derivative_of_kinks_is_a_distribution():
@@ -303,13 +263,6 @@ def test_latex():
     assert sp.latex(K2) in sp.latex(connected)
 
 
-def test_str():
-    assert str(GaussianAverage(phi(x), x, K)) == "<phi(x)>_(K)"
-    assert str(ConnectedCorrelator(phi(x), phi(y), (x, y), K2)) == (
-        "<phi(x) ; phi(y)>_[[a, c], [c, b]]"
-    )
-
-
 # Numbers ------------------------------------------------------------------------------------
 
 
@@ -321,16 +274,6 @@ def test_evalf_one_variable(F, variance):
     with mpmath.workdps(30):
         expected = oracle.average1(sp.lambdify([x], F, "mpmath"), mpmath.mpf(sp.Rational(variance)))
         assert mpmath.almosteq(mpf(value), expected, mpf("1e-28"))
-
-
-@pytest.mark.slow
-def test_evalf_two_variables():
-    F = sp.tanh(x) * sp.atan(y)
-    value = GaussianAverage(F, (x, y), K2).subs(POINT).evalf(16)
-    with mpmath.workdps(15):
-        matrix = [[mpf("0.7"), mpf("-0.4")], [mpf("-0.4"), mpf("1.3")]]
-        expected = oracle.average2(sp.lambdify([x, y], F, "mpmath"), matrix)
-        assert mpmath.almosteq(mpf(value), expected, mpf("1e-13"))
 
 
 def test_evalf_inside_an_expression():

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import erfc, expit
 
 import fieldtheory as ft
-from tests.tables import slow
 
 GOLDEN = (1 + np.sqrt(5)) / 2
 
@@ -182,19 +181,6 @@ def test_spellings_agree_with_two_inputs(kind):
     kernels = [ft.solve(network(text), K0).kernels for text in kind[0]]
     for other in kernels[1:]:
         assert other == pytest.approx(kernels[0], rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["max(0,h**2-h-1)", slow("clip(h**2-h,-0.1,1)"), "where(h>1,tanh(h),0)"]
-)
-def test_reflection(text):
-    """φ(h) and φ(−h) have the same kernels and responses."""
-    K0 = np.array([[0.6, 0.25], [0.25, 0.9]])
-    mirrored = text.replace("h**2-h", "h**2+h").replace("h>1,tanh(h)", "h<-1,-tanh(h)")
-    one, other = (ft.solve(network(phi), K0) for phi in (text, mirrored))
-    assert one.kernels == pytest.approx(other.kernels, rel=1e-13)
-    assert one.response == pytest.approx(other.response, rel=1e-12)
 
 
 def test_the_simulation_draws_the_same_activation():

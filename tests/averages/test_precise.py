@@ -6,7 +6,6 @@ import sympy as sp
 from mpmath import mpf
 
 from fieldtheory.averages import precise
-from fieldtheory.averages.precise_rules import legendre
 from fieldtheory.networks.activations import ACTIVATIONS
 from tests.oracles import exact
 from tests.oracles import precise as oracle
@@ -23,14 +22,6 @@ def test_erf_to_many_digits(variance, digits):
     with mpmath.workdps(digits + 10):
         K = mpf(variance.p) / variance.q
         assert mpmath.almosteq(value, exact.erf_average(K, K, K), mpf(10) ** (1 - digits))
-
-
-@pytest.mark.parametrize("degree", [slow(0), 2, 6, slow(12)])
-def test_monomials(degree):
-    value = precise.average(x**degree, (x,), [[R(3, 7)]], 40)
-    with mpmath.workdps(40):
-        expected = mpmath.fac2(degree - 1) * (mpf(3) / 7) ** (degree // 2) if degree else mpf(1)
-        assert mpmath.almosteq(value, expected, mpf("1e-38"))
 
 
 @pytest.mark.slow_but(1, 2, 3)
@@ -204,15 +195,6 @@ def test_precision_of_the_caller_is_kept():
     before = mpmath.mp.dps
     precise.average(x**2, (x,), [[1]], 60)
     assert mpmath.mp.dps == before
-
-
-def test_legendre_rule():
-    """The rule of order n integrates even powers up to 2n − 2 exactly."""
-    with mpmath.workdps(40):
-        rule = legendre(12, mpmath.mp.prec)
-        for power in range(0, 24, 2):
-            integral = mpmath.fsum(w * u**power for u, w in rule)
-            assert mpmath.almosteq(integral, mpf(2) / (power + 1), mpf("1e-38"))
 
 
 def test_signals_may_have_the_names_of_formulas():

@@ -5,7 +5,7 @@ import pytest
 
 import fieldtheory as ft
 from tests.cli.test_app import MATRIX, PAIR, column, output, refusal, rows, typed
-from tests.rounding import assert_same, same
+from tests.rounding import assert_same
 from tests.tables import slow
 
 OPTIONS = {
@@ -47,39 +47,10 @@ def test_solve_two_inputs_to_a_file(tmp_path):
     assert "φ = tanh, normalization layer, norm_position post, gated; layer 3" in title
 
 
-def test_optimum():
-    net = ft.BlockNetwork(depth=4, activation="tanh", epsilon=1.0)
-    (row,) = rows("optimum", "--family", "block", "-L", 4, "-a", "tanh", "--epsilon", 1)
-    assert row["rho"] == same(ft.optimal_scaling(net, 0.05))
-
-
-def test_posterior():
-    table = rows("posterior", "--family", "block", "-L", 1, "--width", 60, "--count", 4)
-    assert column(table, "width N")[0] != column(table, "infinite")[0]
-    assert "samples is not there for a BlockNetwork" in refusal(
-        "posterior", "--family", "block", "-L", 1, "--count", 4, "--paths", 400
-    )
-
-
-def test_simulate():
-    arguments = ("-k", 0.3, "-n", 50, "--method", "weights", "--seed", 3)
-    table = rows("simulate", *TYPED, *arguments)
-    drawn = ft.simulate(NET, 0.3, samples=50, method="weights", seed=3)
-    assert_same(column(table, "C"), drawn.mean)
-
-
 @pytest.mark.slow
 def test_compare_of_two_inputs():
     text = output("simulate", *TYPED, "--K0", MATRIX, "-n", 6000, "--compare")
     assert "Is the theory right? Yes" in text and "stream_covariance" in text
-
-
-def test_tangent():
-    table = rows(
-        "tangent", *TYPED, "-k", 0.3, "--rate", "inner_weight=0", "--rate", "readout_bias=2"
-    )
-    theta = ft.tangent_kernels(NET, 0.3, {"inner_weight": 0, "readout_bias": 2})
-    np.testing.assert_allclose(column(table, "Theta"), theta.tangent_kernels, rtol=1e-14)
 
 
 def test_critical():
@@ -103,30 +74,3 @@ def test_derive(what):
     text = output("derive", "--family", "block", *typed_options, "--what", what)
     net = ft.BlockNetwork(depth=2, gated=True, normalization=None, activation="tanh")
     assert text.strip() == ft.derive(net, inputs=2).latex(what).strip()
-
-
-def test_sweep():
-    table = rows("sweep", *TYPED, "--over", "epsilon=0.1,0.2", "-k", 0.3, "--of", "output_kernel")
-    expected = [ft.solve(NET.replace(epsilon=e), 0.3).output_kernel for e in (0.1, 0.2)]
-    assert_same(column(table, "output_kernel"), expected)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (
-            ("optimum", "--method", "deep_limit"),
-            "method='deep_limit' is not there for a BlockNetwork",
-        ),
-        (("tangent", "--rate", "weight=2"), "rates must be one of readin_weight"),
-        (
-            ("derive", "--skip-scale", "1"),
-            "skip_scale must be left out for --family block, got '1'",
-        ),
-        (("optimum",), "that of one input of a BlockNetwork vanishes for every ρ"),
-    ],
-)
-def test_refusals(line, words):
-    command, *options = line
-    assert words in refusal(command, "--family", "block", "-L", 2, *options)
-    assert "gated must be left out for --family residual" in refusal("derive", "--gated")

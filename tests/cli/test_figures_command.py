@@ -79,20 +79,6 @@ class TestFiles:
         drawn = result.stdout.splitlines()
         assert "pf.fig5" in drawn and "sr.table2" in drawn and "sr.table3" not in drawn
 
-    def test_every_name_can_be_drawn(self):
-        for name in figures_command.FIGURES:
-            paper, figure = name.split(".")
-            module = getattr(ft.figures, paper)
-            assert callable(getattr(module, figure)) and callable(getattr(module, f"draw_{figure}"))
-
-    @pytest.mark.slow
-    def test_the_folder_is_made(self, tmp_path):
-        folder = tmp_path / "pictures" / "of_f25"
-        assert output("figures", "f25.fig3", "-o", folder).strip() == str(folder / "f25.fig3.png")
-        assert sorted(os.listdir(folder)) == [f"f25.fig3.{kind}" for kind in ("csv", "pdf", "png")]
-        # A second time into the same folder.
-        output("figures", "f25.fig3", "-o", folder)
-
 
 class TestInterrupted:
     @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 import fieldtheory as ft
 from fieldtheory import data as images
 from fieldtheory.scaling import few_pairs
-from tests.cli.test_app import MATRIX, PAIR, call, output, rows
+from tests.cli.test_app import MATRIX, PAIR, call, rows
 from tests.rounding import assert_same
 from tests.tables import slow
 
@@ -38,10 +38,6 @@ def test_one_input(typed, K0, arguments):
     (row,) = rows("optimum", "-L", 20, *typed.split())
     rho = ft.optimal_scaling(ft.ResidualNetwork(depth=20), K0, **arguments)
     assert row == {"depth": 20, "K0": K0, "rho": rho}
-
-
-def test_table():
-    assert "0.138385" in output("optimum", "-L", 50)
 
 
 @pytest.mark.parametrize(("order", "typed", "K0"), [slow(1, MATRIX, PAIR), (2, 0.05, [[0.05]])])
@@ -85,26 +81,6 @@ def test_equal_samples_are_left_out_and_few_pairs_that_carry_the_mean_are_named(
     assert [row["rho"] for row in json.loads(table)][1] is None
 
 
-def test_a_scale_of_a_users_file(tmp_path):
-    path = tmp_path / "samples.csv"
-    X = np.random.default_rng(0).standard_normal((4, 7))
-    np.savetxt(path, X, delimiter=",")
-    net = ft.ResidualNetwork(depth=5)
-    kernels = {"0.1": images.scaled_kernel(X, 0.1), "none": ft.input_kernel(X / 9, net)}
-    np.savetxt(tmp_path / "small.csv", X / 9, delimiter=",")
-    for scale, K0 in kernels.items():
-        data = tmp_path / ("small.csv" if scale == "none" else "samples.csv")
-        own, between = rows("optimum", "-L", 5, "--data", data, "--scale", scale)
-        rho = ft.optimal_scaling(net, K0)
-        assert own["mean rho"] == pytest.approx(rho.diagonal().mean(), rel=1e-9)
-        expected = rho[np.triu_indices(4, 1)].mean()
-        assert between["mean rho"] == pytest.approx(expected, rel=1e-9)
-    said = output("optimum", "-L", 5, "--data", path, "--scale", "0.1")
-    assert "samples.csv: 4 samples rescaled to K0 = 0.1" in " ".join(said.split())
-    said = output("optimum", "-L", 5, "--data", path)
-    assert "4 samples rescaled to K0 = 0.05" in " ".join(said.split())
-
-
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_samples_that_are_too_large_are_told_to_be(tmp_path):
     path = tmp_path / "samples.csv"
@@ -113,9 +89,3 @@ def test_samples_that_are_too_large_are_told_to_be(tmp_path):
     assert "4 samples as they are" in " ".join(result.stdout.split())
     assert "warning: K0 has 16 of 16 entries with ρ* = 0" in result.stderr
     assert "below K*_out = 0.2511" in result.stderr
-
-
-def test_approximations_of_a_data_set():
-    (row,) = rows("optimum", "--data", "digits", "--count", 4, "-m", "saturation")
-    rho = ft.optimal_scaling(ft.ResidualNetwork(depth=50), 0.05, "saturation")
-    assert row["mean rho"] == pytest.approx(rho, rel=1e-12)

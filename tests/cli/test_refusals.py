@@ -90,7 +90,16 @@ CASES = {
     ],
     "derive": [
         *((f"-L 1 --branch-scale '{text}'", "branch_scale must be") for text in ("x", "0.1,0.2")),
+        ("--gated", "gated must be left out for --family residual"),
     ],
+    "derive --family block -L 2": [
+        ("--skip-scale 1", "skip_scale must be left out for --family block, got '1'"),
+    ],
+    "optimum --family block -L 2": [
+        ("-m deep_limit", "method='deep_limit' is not there for a BlockNetwork"),
+        ("", "that of one input of a BlockNetwork vanishes for every ρ"),
+    ],
+    "tangent --family block -L 2": [("--rate weight=2", "rates must be one of readin_weight")],
     "verify": [
         ("--coverage --format html", "format must be"),
         ("--coverage --paper SPT", "papers must have numbered equations"),
@@ -141,7 +150,10 @@ CASES = {
         ("--labels other.npz", "got 'other.npz'; for a column of the data say --label"),
         ("--labels few.csv", "3 rows, must be one for each of the 10 samples"),
     ],
-    "posterior": [("--data two.csv", "labels must be given")],
+    "posterior": [
+        ("--data two.csv", "labels must be given"),
+        ("--family block -L 1 --count 4 --paths 400", "samples is not there for a BlockNetwork"),
+    ],
     "figures": [
         ("--out x", "did you mean --output?"),
         ("f25.fig99b", "NAME must be one of blocks."),

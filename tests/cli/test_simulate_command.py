@@ -51,13 +51,6 @@ class TestSimulate:
         e = simulate(net, 0.3, samples=40, method="weights")
         assert_same(column(table, "C"), e.mean)
 
-    def test_table(self):
-        text = output(*SMALL)
-        assert "40 networks of width 30, φ = erf" in text
-        e = simulate(NET, 0.05, samples=40)
-        for value in (*e.mean, *e.four_point):
-            assert format(value, ".6g") in text
-
     @pytest.mark.filterwarnings("default::fieldtheory.ValidityWarning")
     def test_width_one_has_no_vertex(self):
         result = call("simulate", "-L", 1, "--width", 1, "-n", 20, "-f", "json")
@@ -89,23 +82,6 @@ class TestCompare:
         text = output(*self.COMMAND)
         assert str(expected) in text
         assert "200 networks of each width, φ = erf" in text
-
-    @pytest.mark.slow
-    def test_several_inputs(self):
-        command = ("simulate", "-L", 2, "--width", 100, "-n", 1000, "--compare")
-        table = json.loads(output(*command, "--K0", MATRIX, "-f", "json"))
-        options = {"samples": 1000, "cross_inputs": True, "variance_reduction": "control_variate"}
-        pairs = [
-            simulate(NET.replace(width=N), PAIR, seed=i, **options)
-            for i, N in enumerate((100, 200))
-        ]
-        rows = compare(ft.solve(NET.replace(width=100), PAIR), pairs).rows
-        assert table == [same(row) for row in rows]
-        across = [row for row in table if row["quantity"] in ("G11", "four_point")]
-        assert {(row["alpha"], row["beta"], row["gamma"], row["delta"]) for row in across} > {
-            (0, 0, 1, 1),
-            (0, 1, 0, 1),
-        }
 
     def test_exit_code_says_that_they_disagree(self, monkeypatch):
         from fieldtheory.numerics import solution

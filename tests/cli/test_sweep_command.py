@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import fieldtheory as ft
-from tests.cli.test_app import MATRIX, PAIR, PARAMETERS, output, rows, typed
+from tests.cli.test_app import MATRIX, PAIR, output, rows
 from tests.rounding import assert_same, same
 
 NET = ft.ResidualNetwork(depth=2)
@@ -44,12 +44,6 @@ def test_names_kernels_and_what_is_left_out():
     assert {row["readout_weight_variance"] for row in table} == {"None", "2.0"}
     assert {row["K0"] for row in table} == {0.1, 0.2}
     assert {row["layer"] for row in table} == {0, 1}
-
-
-def test_every_option_reaches_the_network():
-    (row,) = rows("sweep", "--over", "depth=3", "-k", 0.3, *typed(PARAMETERS))
-    expected = ft.solve(ft.ResidualNetwork(depth=3, **PARAMETERS), 0.3).output_response
-    assert row["output_response"] == pytest.approx(float(expected), rel=1e-13)
 
 
 def test_a_file_holds_the_grid(tmp_path):

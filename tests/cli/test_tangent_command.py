@@ -1,6 +1,5 @@
 """The command tangent: its numbers are those of tangent_kernels, in every format."""
 
-import numpy as np
 import pytest
 
 import fieldtheory as ft
@@ -54,16 +53,6 @@ def test_beyond_float64():
 
 
 class TestData:
-    def test_as_they_are(self, samples):
-        X, command = samples[0], ("tangent", "-L", 2, *samples[1])
-        net = ft.ResidualNetwork(depth=2, input_dim=5)
-        for kind in ("ntk", "standard"):
-            given = ("--scale", "none", "--parametrization", kind, "--input-dim", 5)
-            K0 = ft.input_kernel(X, net)
-            expected = ft.tangent_kernels(net, K0, parametrization=kind).rows()
-            found = column(rows(*command, *given), "Theta")
-            np.testing.assert_allclose(found, [row["Theta"] for row in expected], rtol=1e-12)
-
     def test_rescaled_without_biases_of_the_readin(self, samples):
         command = ("tangent", "-L", 2, *samples[1])
         first = rows(*command, "--parametrization", "standard", "--input-dim", 5)[0]

@@ -9,8 +9,8 @@ from tests.cli.test_app import rows
 
 
 def test_an_activation_keeps_the_name_that_was_typed():
-    assert values.activation("0.5*h").name == "0.5*h"
-    assert values.activation("silu").name == "swish"
+    assert values.parameter("activation", "0.5*h").name == "0.5*h"
+    assert values.parameter("activation", "silu").name == "swish"
 
 
 def test_kernels_that_are_typed():
@@ -112,16 +112,3 @@ def test_commands_take_a_file(tmp_path):
     path.write_text('family = "DiffusionNetwork"\ndepth = 3\nactivation = "swish"')
     found = rows("diffusion", "--network", path, "-T", 0.5)
     assert found == rows("diffusion", "-L", 3, "-a", "swish", "-T", 0.5)
-
-
-def test_blocks_that_are_typed():
-    typed = {"normalization": "none", "norm_position": "post", "gated": True, "epsilon": 0.0}
-    given = {"inner_weight_variance": "2,1", "outer_weight_variance": "none"}
-    net = values.network("relu", family="block", depth=2, branch_scale="0.5", **typed, **given)
-    assert net == ft.BlockNetwork(
-        depth=2,
-        activation="relu",
-        branch_scale=0.5,
-        inner_weight_variance=(2.0, 1.0),
-        **typed | {"normalization": None},
-    )

@@ -148,54 +148,18 @@ def test_one_equation_without_numbers():
     assert row["quantifier"].startswith("for all K^(0), ")
 
 
-@pytest.mark.slow_but(0)
-@pytest.mark.parametrize(
-    ("equation", "lines"),
-    [
-        # Symbols, numbers of expressions, numbers alone.
-        (
-            "113",
-            [
-                "F25 (113), first term: its bracket, ∂S/∂C̃^(0) + d_in C^(0)",
-                "  printed:            N*ν_0 + σ_w,in**2*x·x",
-                "  derived:            N*ν_0*σ_b,in**2 + σ_w,in**2*x·x",
-                "  difference:         printed − derived = -N*ν_0*(σ_b,in - 1)*(σ_b,in + 1)",
-                r"  printed, LaTeX:     N \nu_{0} + \sigma_{w,\mathrm{in}}^{2} x\cdot x",
-                "3 claims: 1 does not hold, 2 misprint.",
-            ],
-        ),
-        (
-            "42",
-            [
-                "  for:                at one point",
-                "  derived:            <(50*x**2/49 - 5/7)*erf(x)**2>_(7/10) = 0.2721492104",
-                r"  difference, LaTeX:  \mathrm{printed} - \mathrm{derived} = 0.2721",
-                "1 claim: 1 misprint.",
-            ],
-        ),
-        (
-            "133",
-            [
-                "  derived:            0.254 at L = 10, ρ = 1, 0.146 at L = 10, ρ = 0.3, 0.1864 at "
-                "L = 20, ρ = 1, 0.08119 at L = 20, ρ = 0.3",
-                "  printed, LaTeX:     from 0.99 to 1.01",
-            ],
-        ),
-    ],
-)
-def test_both_sides_of_an_equation(equation, lines):
-    result = call("verify", "--paper", "F25", "--equation", equation, "--digits", 20)
+def test_both_sides_of_an_equation():
+    result = call("verify", "--paper", "F25", "--equation", "113", "--digits", 20)
     assert result.exit_code == 0
+    lines = [
+        "F25 (113), first term: its bracket, ∂S/∂C̃^(0) + d_in C^(0)",
+        "  printed:            N*ν_0 + σ_w,in**2*x·x",
+        "  derived:            N*ν_0*σ_b,in**2 + σ_w,in**2*x·x",
+        "  difference:         printed − derived = -N*ν_0*(σ_b,in - 1)*(σ_b,in + 1)",
+        r"  printed, LaTeX:     N \nu_{0} + \sigma_{w,\mathrm{in}}^{2} x\cdot x",
+        "3 claims: 1 does not hold, 2 misprint.",
+    ]
     assert {*lines} <= {*result.stdout.splitlines()}
-
-
-def test_both_sides_of_an_equation_in_rows():
-    result = call("verify", "--paper", "F25", "--equation", "142", "--digits", 20, "-f", "csv")
-    _, row, _ = csv.DictReader(io.StringIO(result.stdout))
-    assert (row["printed"], row["derived"]) == ("1/σ² - 1/(4*σ²**2)", "1/(2*σ²) - 1/(4*σ²**2)")
-    assert row["difference"] == "printed − derived = 1/(2*σ²)"
-    assert row["printed_latex"].startswith(r"\frac{1}{\sigma^{2}} - ")
-    assert row["difference_latex"].endswith(r"= \frac{1}{2 \sigma^{2}}")
 
 
 def test_coverage_is_counted_without_checks(monkeypatch):

@@ -1,4 +1,4 @@
-"""Symbolic results as numeric functions: backends, shapes, stability, errors, inequalities."""
+"""Symbolic results as numeric functions: backends, shapes, stability, errors."""
 
 import itertools
 
@@ -93,23 +93,6 @@ def _max(values, axis):
 
 def _min(values, axis):
     return np.minimum(*values)
-
-
-def test_erf_connected_against_the_closed_integral():
-    """⟨erf²;erf²⟩ by Price's theorem, typed in and integrated by mpmath."""
-    function = lambdify([a, b, c], connected("erf"))
-    with mpmath.workdps(20):
-        for point in [(1.0, 2.0, 0.5), (0.05, 0.05, 0.05), (30.0, 30.0, 29.9)]:
-            expected = float(exact.erf_connected(*map(mpf, point)))
-            assert function(*point) == pytest.approx(expected, rel=1e-12)
-
-
-def test_relu_connected_at_weak_coupling():
-    function = lambdify([a, b, c], connected("relu"))
-    with mpmath.workdps(40):
-        for covariance in (1.0, 1e-4, 1e-9, -1e-9):
-            expected = float(exact.relu_connected(mpf(2), mpf(3), mpf(covariance)))
-            assert function(2.0, 3.0, covariance) == pytest.approx(expected, rel=1e-13)
 
 
 # Special covariances --------------------------------------------------------------------------
@@ -210,37 +193,6 @@ def test_no_variance(name):
     value = float(ACTIVATIONS[name](sp.S.Zero)) ** 2
     assert lambdify([K], second_moment(name))(0.0) == value
     assert lambdify([a, b, c], pair(name))(0.0, 0.0, 0.0) == value
-
-
-# A user's own activation -----------------------------------------------------------------------
-
-OWN = {
-    "softsign": (x / (1 + sp.Abs(x)), lambda u: u / (1 + np.abs(u))),
-    "relu of tanh": (sp.Max(0, sp.tanh(x)), lambda u: np.maximum(0, np.tanh(u))),
-    "elu": (ELU, lambda u: np.where(u > 0, u, np.expm1(np.minimum(u, 0)))),
-    "relu as piecewise": (sp.Piecewise((x, x > 0), (0, True)), lambda u: np.maximum(u, 0)),
-    "arctan": (sp.atan(x), np.arctan),
-    "softplus": (sp.log(1 + sp.exp(x)), lambda u: np.logaddexp(0, u)),
-}
-
-
-@pytest.mark.slow_but(3)
-@pytest.mark.parametrize("name", OWN)
-def test_own_activation(name):
-    expression, phi = OWN[name]
-    moment = GaussianAverage(expression**2, x, K)
-    variance = 0.8
-    value, slope = lambdify([K], [moment, moment.diff(K)])(variance)
-    expected = oracle.average1(lambda u: phi(u) ** 2, variance)
-    score = oracle.average1(lambda u: phi(u) ** 2 * (u * u / variance - 1), variance)
-    assert value == pytest.approx(expected, rel=1e-12)
-    assert slope == pytest.approx(score / (2 * variance), rel=1e-12)
-    both = GaussianAverage(expression * expression.subs(x, y), (x, y), K2)
-    point = (0.8, 2.0, 0.9)
-    matrix = [[point[0], point[2]], [point[2], point[1]]]
-    assert lambdify([a, b, c], both)(*point) == pytest.approx(
-        oracle.average2(lambda u, v: phi(u) * phi(v), matrix), rel=1e-12
-    )
 
 
 KINKED = {
@@ -380,6 +332,3 @@ def test_nothing_is_silently_wrong():
     function = lambdify([K], GaussianAverage(sp.cos(sp.sinh(x)), x, K))
     with pytest.raises(QuadratureError, match="did not reach"):
         function(30.0)
-
-
-# Inequalities ---------------------------------------------------------------------------------

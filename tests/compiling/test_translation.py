@@ -68,37 +68,6 @@ def test_two_inputs_against_the_oracle(activation):
 
 
 @pytest.mark.slow
-def test_two_inputs_of_relu():
-    """The first layer by two-dimensional panels; the whole block is a covariance."""
-    net = network(1, "relu")
-    block = derivation(1, 2).lambdify("S22")(net, K0_PAIR) / net.width
-    C = hessian.saddle(oracle(net), K0_PAIR, PHI["relu"])
-    weights = recursion.weight_terms(oracle(net))
-
-    def relu(u):
-        return np.maximum(u, 0)
-
-    pairs = sym.pairs(2)
-    for p, (i, j) in enumerate(pairs):
-        for q, (s, t) in enumerate(pairs):
-            K = C[0]
-            means = [
-                quadrature.average2(lambda *h, m=m, n=n: relu(h[m]) * relu(h[n]), K)
-                for m, n in ((i, j), (s, t))
-            ]
-            expected = weights[1] ** 2 * quadrature.average2(
-                lambda *h, i=i, j=j, s=s, t=t, means=means: (
-                    (relu(h[i]) * relu(h[j]) - means[0]) * (relu(h[s]) * relu(h[t]) - means[1])
-                ),
-                K,
-            )
-            assert block[3 + p, 3 + q] == pytest.approx(expected, rel=1e-10)
-    inner = block[3:, 3:]
-    np.testing.assert_allclose(inner, inner.T, rtol=1e-12)
-    assert np.linalg.eigvalsh(inner).min() > 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("activation", [slow("erf"), "tanh", slow("relu")])
 def test_propagator_of_two_inputs(activation):
     """G11 = G12 S22 G21 in numbers; each input alone is the network with one input."""
@@ -111,15 +80,6 @@ def test_propagator_of_two_inputs(activation):
         alone = derivation(1).lambdify("G11")(net, K0_PAIR[sample, sample])
         fields = [first + 3 * layer for layer in range(3)]
         np.testing.assert_allclose(G11[np.ix_(fields, fields)], alone, rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.slow
-def test_equal_inputs():
-    """Two identical inputs: every block of S22 is that of one input."""
-    net = network(1, "tanh")
-    block = derivation(1, 2).lambdify("S22")(net, np.full((2, 2), 0.4))
-    alone = derivation(1).lambdify("S22")(net, 0.4)
-    np.testing.assert_allclose(block, np.kron(alone, np.ones((3, 3))), rtol=1e-9, atol=1e-12)
 
 
 # Derivatives of the action ----------------------------------------------------------------------

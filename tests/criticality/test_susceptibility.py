@@ -36,15 +36,6 @@ def test_they_are_the_printed_averages(activation, phi, slope, gamma):
         assert found.perpendicular == pytest.approx(gamma**2 + weight * perpendicular, rel=1e-9)
 
 
-def test_of_many_variances():
-    net = ft.ResidualNetwork(depth=2, activation="erf")
-    K = np.array([[0.1, 0.2, 0.3]])
-    found = susceptibilities(net, K)
-    assert found.parallel.shape == found.perpendicular.shape == (1, 3)
-    assert (found.parallel < found.perpendicular).all()
-    assert (susceptibilities(net.replace(activation="sign"), K).perpendicular == np.inf).all()
-
-
 @pytest.mark.parametrize(
     ("activation", "parameters"),
     [

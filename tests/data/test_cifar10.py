@@ -16,13 +16,6 @@ def folder(tmp_path):
     return write_batches(tmp_path)[0]
 
 
-def test_files_have_the_published_form(folder):
-    content = (folder / "data_batch_1").read_bytes()
-    assert b"cnumpy.core.multiarray\n_reconstruct\n" in content
-    with (folder / "data_batch_1").open("rb") as file:
-        assert set(pickle.load(file, encoding="bytes")) == {b"data", b"labels"}
-
-
 def test_first_samples_of_each_class_over_all_batches(tmp_path):
     folder, images = write_batches(tmp_path)
     found = load_cifar10(folder, count=8)
@@ -37,16 +30,6 @@ def test_other_classes(folder):
     found = load_cifar10(str(folder), classes=("deer", "bird", "cat"), count=6)
     assert found.labels.tolist() == ["bird", "bird", "cat", "cat", "deer", "deer"]
     assert found.samples[:, 0].tolist() == [7, 16, 2, 18, 9, 10]
-
-
-def test_files_written_again_by_python_3(folder):
-    expected = load_cifar10(folder, count=8).samples
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            content = pickle.load(file, encoding="bytes")
-        with path.open("wb") as file:
-            pickle.dump({key.decode(): value for key, value in content.items()}, file, protocol=4)
-    np.testing.assert_array_equal(load_cifar10(folder, count=8).samples, expected)
 
 
 @pytest.mark.parametrize(

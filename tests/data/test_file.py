@@ -111,11 +111,6 @@ class TestCsv:
         np.testing.assert_array_equal(loaded.samples, X)
         assert loaded.labels is None
 
-    def test_header_without_labels(self, tmp_path):
-        loaded = load_file(csv_file(tmp_path, "a,b\n0,1\n1,2\n", "upper.CSV"))
-        np.testing.assert_array_equal(loaded.samples, [[0, 1], [1, 2]])
-        assert loaded.labels is None
-
     @pytest.mark.parametrize("name", ["label", "labels", "y", "target", "class", "Label"])
     def test_label_column(self, tmp_path, name):
         loaded = load_file(csv_file(tmp_path, f"0,{name},2\n1,8,2\n3,5,4\n"))
@@ -156,21 +151,11 @@ class TestCsv:
         path = npz_file(tmp_path, X=X[:3], y=np.array(large, dtype=np.uint64))
         assert load_file(path).labels.tolist() == [str(label) for label in large]
 
-    def test_parts_are_named(self, tmp_path):
-        path = csv_file(tmp_path, "".join(f"{i},{i}\n" for i in range(30)))
-        assert repr(load_file(path, count=20)).endswith("20 of 30 samples of 2 numbers)")
-
     def test_text_labels_and_byte_order_mark(self, tmp_path):
         path = csv_file(tmp_path, "\ufefflabel,p\nplane,1\ndog,2\ncat,3\ndog,4\n")
         loaded = load_file(path, classes=["plane", "dog"])
         assert loaded.labels.tolist() == ["dog", "dog", "plane"]
         np.testing.assert_array_equal(loaded.samples[:, 0], [2, 4, 1])
-
-    def test_reads_what_numpy_writes(self, tmp_path):
-        samples = np.random.default_rng(1).normal(size=(5, 7))
-        path = tmp_path / "random.csv"
-        np.savetxt(path, samples, delimiter=",", fmt="%.17g")
-        np.testing.assert_array_equal(load_file(path).samples, samples)
 
     @pytest.mark.parametrize(
         ("text", "words"),

@@ -11,10 +11,8 @@ from fieldtheory.diffusions.diffusion_limit.closed_moments import (
     ALPHA,
     BETA,
     GAMMA,
-    MEAN,
     TIME,
     Z_IJ,
-    closed_form,
     displacement,
     exact_moment_system,
     generator,
@@ -36,16 +34,6 @@ def test_the_covariance_is_that_of_the_issue():
     V = sp.Function("V")
     equation = sp.Eq(V(TIME).diff(TIME), s**2 * (b**2 + w**2 * (Z_IJ + V(TIME))))
     assert sp.checkodesol(equation, sp.Eq(V(TIME), linear_covariance()))[0]
-
-
-def test_curved_functions_have_a_riccati_mean():
-    form = closed_form((sp.S.Half, sp.S.Half, 0, -1))
-    assert form.covariance == MEAN and len(form.where) == 3
-
-
-def test_without_a_slope_nothing_moves_at_first_order():
-    form = closed_form((0, 0, 6, 0))
-    assert (form.mean, form.covariance) == (0, 0)
 
 
 # φ'(0), φ''(0), σ_w, σ_b, z̄, |z|²/D, and the sign of β² − 4αγ.
@@ -88,12 +76,6 @@ def test_the_coefficients_are_those_of_the_mean_and_variance(values):
     assert np.allclose(compiled(*values[:6]), numbers(values), rtol=1e-14)
     alpha, beta, gamma = numbers(values)
     assert np.sign(round(beta**2 - 4 * alpha * gamma, 12)) == values[6]
-
-
-def test_the_variance_follows_the_mean():
-    assert riccati().variance == 2 * MEAN * sp.Symbol(r"\phi_1", real=True) ** 2 / sp.Symbol(
-        r"\phi_2", real=True
-    )
 
 
 @of_every_case
@@ -197,13 +179,6 @@ def test_moments_of_pairs_and_neurons_are_those_of_drawn_diffusions(D):
             # The bias of the Euler steps is of the order 1/steps of the growth.
             z = (sample.mean() - moments[moment]) / (error + 0.5 / steps * abs(moments[moment]))
             assert abs(z) < 4, moment
-
-
-def test_the_mean_is_the_closed_form_at_every_width():
-    rate = SLOPES[0] ** 2 * sym.WEIGHT**2
-    ratio = sym.BIAS**2 / sym.WEIGHT**2
-    assert sp.simplify(generator(gram(0, 1), 2) - rate * (gram(0, 1) + ratio)) == 0
-    assert not pair_moments().matrix[:4, :].has(WIDTH)
 
 
 def test_the_rates_are_those_of_ito_for_three_neurons():

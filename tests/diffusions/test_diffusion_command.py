@@ -61,19 +61,6 @@ class TestSolved:
         assert_same(column(table, "mean"), s.mean[:, 0])
         assert_same(column(table, "gram"), s.gram[:, 0, 0])
 
-    def test_finite_depth_of_what_has_no_limit(self):
-        table = rows("diffusion", "-z", 1, "-L", 3, "-a", "relu", "--times", 99)
-        s = ft.solve(ft.DiffusionNetwork(depth=3, activation="relu"), [1.0])
-        assert_same(column(table, "mean"), s.mean[:, 0])
-
-    def test_the_title_says_what_holds(self):
-        def title(*arguments):
-            return " ".join(output("diffusion", "-z", 0, *arguments).split())
-
-        network = "width 500, T = 1, φ = tanh, ψ = linear"
-        assert f"depth infinite, {network}; exact at every width" in title()
-        assert f"depth 3, {network}; in the limit of infinite width" in title("-L", 3)
-
 
 class TestLayersAndLaws:
     LAYERS = np.array([[0.5, 1.0], [-1.0, 2.0]])
@@ -114,13 +101,6 @@ class TestLayersAndLaws:
         assert "covariance" in compared.stdout and "KS" not in compared.stdout
         words = " ".join(compared.stdout.split())
         assert "matrix" not in words and "another law" in words
-
-    def test_latex_of_a_law(self, law):
-        net = LIMIT.replace(width=2, parameter_law=ft.ParameterLaw(**self.LAW))
-        expected = ft.derive(net).latex("quadratic_covariation")
-        assert (
-            output("diffusion", "--law", law, "--latex", "quadratic_covariation") == f"{expected}\n"
-        )
 
 
 class TestDerived:

@@ -64,25 +64,6 @@ def test_two_widths_separate_a_wrong_theory_from_finite_width(factor):
     assert ft.compare(replace(theory, network=net), drawn[0]).verdict != "agrees"
 
 
-@pytest.mark.parametrize("name", ["found.npz", "found.nc"])
-def test_files_tables_and_labels(tmp_path, name):
-    net = LINEAR.replace(depth=20)
-    found = ft.compare(
-        ft.solve(net.replace(depth=None), Z), ft.simulate(net, Z, samples=20, method="gram")
-    )
-    found.save(tmp_path / name)
-    loaded = ft.Comparison.load(tmp_path / name)
-    assert str(loaded) == str(found) and loaded.rows == found.rows
-    assert len(found.rows) == 2 * 20 * (2 * 2 + 3 * 3)
-    place = {"question": "width", "quantity": "covariance", "alpha": 0, "beta": 1}
-    of_pair = [row["z"] for row in found.rows if place.items() <= row.items()]
-    covariance = next(field for field in found.at_width if field.name == "covariance")
-    pair = (covariance.index["alpha"] == 0) & (covariance.index["beta"] == 1)
-    np.testing.assert_array_equal(of_pair, covariance.z[pair])
-    labelled = found.to_xarray()
-    assert labelled.attrs["neglected"] == "finite depth" and "deviation" in labelled
-
-
 def test_several_ensembles_have_different_widths_and_one_depth():
     limit = ft.solve(LINEAR.replace(depth=None), Z)
     first, deep = (ft.simulate(LINEAR.replace(depth=L), Z, samples=20) for L in (10, 20))

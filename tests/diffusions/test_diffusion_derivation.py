@@ -145,13 +145,6 @@ def test_where_the_curvature_jumps_both_sides_count(phi, second):
     assert np.allclose(left[0] / left[1], 8, rtol=0.1)
 
 
-def test_one_input_is_two_that_are_the_same():
-    net = network("swish", "full", 3)
-    x, _ = layers(3)
-    _, V = arguments(net, x, x)
-    assert np.allclose(ft.derive(net).lambdify("quadratic_covariation")(x, x), V[:3, :3] / 4)
-
-
 @pytest.mark.parametrize("kind", ["independent", "matrix normal", slow("full")])
 def test_expressions_are_those_of_explicit_sums(kind):
     """Entry by entry with the numbers put into the symbolic sums."""

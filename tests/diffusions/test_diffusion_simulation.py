@@ -24,11 +24,6 @@ def test_same_seed_same_numbers_whatever_the_chunk(small_blocks, method):
     assert len(np.unique(np.concatenate([one.outputs[:, 0], other.outputs[:, 0]]))) == 300
 
 
-def test_methods_draw_different_numbers():
-    outputs = [ft.simulate(NET, [1.0], samples=20, method=m).outputs for m in METHODS]
-    assert len(np.unique(np.concatenate(outputs))) == 80
-
-
 def test_resumes_with_the_same_numbers(small_blocks, tmp_path, monkeypatch):
     drawn, original = [], diffusion_simulation._block
 
@@ -97,10 +92,3 @@ def test_files_of_parameter_laws_and_labels(tmp_path):
     labelled = e.to_xarray()
     assert labelled.covariance.sel(time=1.0).dims == ("input", "input_")
     assert labelled.attrs["method"] == "sde" and labelled.mean_error.attrs["long_name"]
-
-
-def test_it_shows_itself():
-    e = ft.simulate(NET, [0.0, 1.0], samples=20)
-    assert len(e.plot().axes) == 4
-    assert "Gram matrix" in e._repr_html_()
-    assert repr(e).startswith("DiffusionEnsemble(depth=5, width=4, activation=tanh, inputs=2")

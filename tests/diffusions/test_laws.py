@@ -160,32 +160,3 @@ def test_diffusions_of_parameter_laws(law):
     found = ft.simulate(net, [0.5, -1.0], samples=DRAWS, seed=1, method="sde")
     path = diffusion_paths.diffusion(*SLOPES["swish"], variance, *PATHS)
     assert_one_law(found, path, FUNCTIONS["linear"])
-
-
-def linear_covariance(net, Z, growth):
-    """(z_i z_j + σ_b²/σ_w²)(growth − 1)."""
-    start = start_of(net, Z)
-    products = start @ start.T / net.width
-    return (products + net.bias_variance / net.weight_variance) * (growth - 1)
-
-
-@pytest.mark.parametrize(
-    "method, phi, Z",
-    [
-        slow("kernel", "linear", [0.0, 1.0]),
-        ("weights", "linear", [1.0]),
-        ("sde", "tanh", [[1.0, 0.0, 2.0, 1.0]]),
-        slow("gram", "erf", [0.5, -1.0, 1.0]),
-    ],
-)
-def test_the_covariance_of_linear_diffusions_is_exact_at_every_width(method, phi, Z):
-    net = DiffusionNetwork(
-        depth=5, width=4, activation=phi, weight_variance=1.3, bias_variance=0.4, horizon=0.8
-    )
-    rate = net.slopes[0] ** 2 * net.weight_variance
-    exact = linear_covariance(net, Z, (1 + rate * net.step) ** net.depth)
-    found = ft.simulate(net, Z, samples=40_000, seed=2, method=method)
-    z = (found.covariance[-1] - exact) / found.covariance_error[-1]
-    assert np.abs(z).max() < LARGEST_Z
-    mean = (found.mean - start_of(net, Z).mean(axis=1))[-1] / found.mean_error[-1]
-    assert np.abs(mean).max() < LARGEST_Z

@@ -30,15 +30,6 @@ def test_captions_with_the_parameters_of_f25_give_its_figures():
     assert (f23.fig6, f23.draw_fig6) == (f25.fig8, f25.draw_fig8)
 
 
-def test_the_scaling_is_called_alpha():
-    legend = f23.draw_fig3(f23.fig3(depth=3)).axes[0].get_legend()
-    assert [text.get_text() for text in legend.texts] == [
-        rf"$\alpha = {value}$" for value in ("1", "0.3", "0.1")
-    ]
-    sketch = f23.draw_fig1(f23.fig1(depth=3, points=5)).axes[0]
-    assert r"$\alpha$" in {text.get_text() for text in sketch.texts}
-
-
 class TestFig1:
     def test_numbers_are_those_of_f25_without_the_curve_over_scalings(self):
         numbers, expected = (f.fig1(depth=5, points=11) for f in (f23, f25))
@@ -74,12 +65,6 @@ class TestFig4:
         step = np.diff(fig4.map_scales)[0]
         top = fig4.map_scales[fig4.map_response.argmax(axis=1)]
         assert (np.abs(top - fig4.map_optima) <= step).all()
-
-    def test_rows_of_the_map_are_those_of_each_network(self, fig4):
-        net = ft.ResidualNetwork(depth=30, branch_scale=fig4.map_scales[7])
-        for row in (0, 20):
-            chi = ft.solve(net, fig4.kernels[row]).output_response
-            assert fig4.map_response[row, 7] == pytest.approx(chi, rel=1e-12)
 
 
 class TestFig5:

@@ -41,17 +41,6 @@ def test_panels_are_those_printed(fig1):
     assert "L = 20" in figure.get_supxlabel() and "K^{(0)} = 0.05" in figure.get_supxlabel()
 
 
-def test_sketch_has_the_symbols_of_the_network(fig1):
-    written = {text.get_text() for text in f25.draw_fig1(fig1).axes[0].texts}
-    one_each = ("$x$", "$h^{(0)}$", "$h^{(l-1)}$", "$f^{(l)}$", "$h^{(l)}$", "$h^{(L)}$", "$y$")
-    assert {*one_each, r"$\phi$", "$W^{(l)}, b^{(l)}$", r"$\rho$", "$+$"} <= written
-    weights = {text for text in written if "mathrm{in}" in text or "mathrm{out}" in text}
-    assert weights == {
-        rf"$W^{{\mathrm{{{end}}}}}, b^{{\mathrm{{{end}}}}}$" for end in ("in", "out")
-    }
-    assert any("skip connection" in text and r"\gamma" in text for text in written)
-
-
 class TestFig3:
     def test_numbers_are_those_of_each_network(self):
         numbers = f25.fig3(branch_scales=(0.7, 0.2), depth=6, K0=0.3)

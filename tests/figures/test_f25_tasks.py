@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.data import Dataset, equal_angles, load_mnist, scaled_kernel
+from fieldtheory.data import Dataset, equal_angles, load_mnist
 from fieldtheory.figures import f25
 from tests.rounding import assert_same
 
@@ -52,10 +52,6 @@ class TestFig5:
         expected = ft.optimal_scaling(ft.ResidualNetwork(depth=80), 0.05)
         np.testing.assert_allclose(fig5.by_bias_variance[0, 1, 2], expected, rtol=1e-9)
 
-    def test_covariances_admit_larger_scalings(self, fig5):
-        for values in (fig5.by_weight_variance, fig5.by_bias_variance):
-            assert (values[1] > 2 * values[0]).all()
-
     def test_optima_are_ordered_by_the_variances(self, fig5):
         assert (np.diff(fig5.by_weight_variance, axis=1) < 0).all()
         # Biases bring a variance to saturation, and two inputs closer to each other.
@@ -70,12 +66,6 @@ class TestFig5:
             ratio = (slope[0, :, 0] + 0.5) / (slope[0, :, 1] + 0.5)
             np.testing.assert_allclose(ratio, 4, atol=0.8)
             assert (abs(slope[1] + 0.5)[:, 1] < 0.5 * abs(slope[1] + 0.5)[:, 0]).all()
-
-    def test_depth_matters_more_than_the_variances(self, fig5):
-        for values in (fig5.by_weight_variance, fig5.by_bias_variance):
-            over_depth = (values[..., 0] / values[..., -1]).min()
-            over_variance = (values.max(axis=1) / values.min(axis=1)).max()
-            assert over_depth > 2 * over_variance
 
     def test_default_is_mnist(self):
         numbers = f25.fig5(depths=(3,), weight_variances=(1.25,), bias_variances=(0.05,))
@@ -111,18 +101,6 @@ class TestFig6:
         assert (np.diff(scaling[0, 1:5]) < 0).all()
         np.testing.assert_allclose(scaling[0, 5:], scaling[0, 3:0:-1], rtol=1e-9)
 
-    def test_more_correlated_samples_have_larger_optima(self, fig6):
-        overlap = correlations(load_mnist(count=8).samples)[np.triu_indices(8, 1)]
-        scaling = fig6.matrices[1][np.triu_indices(8, 1)]
-        assert (np.diff(scaling[np.argsort(overlap)]) > 0).all()
-        assert scaling.min() > 2 * fig6.matrices[1][0, 0]
-
-    def test_samples_of_the_caption(self):
-        K0 = scaled_kernel(equal_angles().samples, 0.05)
-        found = ft.optimal_scaling(ft.ResidualNetwork(depth=200), K0[:2, :2])
-        # Large beside the variances, but finite, at the smallest angle 2π/20.
-        np.testing.assert_allclose(found, [[0.0685, 0.3329], [0.3329, 0.0685]], atol=5e-5)
-
     def test_absent_data_leave_an_empty_panel_that_says_so(self):
         numbers = f25.fig6(count=4, network=ft.ResidualNetwork(depth=3))
         assert numbers.matrices[2] is None
@@ -144,10 +122,3 @@ class TestFig9:
         assert numbers.names == ["MNIST", "CIFAR-10"]
         # A line for the border of the classes, in each direction.
         assert [len(ax.lines) for ax in f25.draw_fig9(numbers).axes[:2]] == [2, 2]
-
-    def test_samples_of_one_class_overlap_more(self):
-        numbers = f25.fig9(count=100)
-        matrix, labels = numbers.matrices[0], numbers.labels[0]
-        same = labels[:, None] == labels
-        off = ~np.eye(100, dtype=bool)
-        assert matrix[same & off].mean() > 1.3 * matrix[~same].mean()

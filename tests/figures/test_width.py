@@ -31,12 +31,3 @@ def test_numbers_are_those_of_the_solution(found):
     variance = [s.G11[-1, -1] / C, s.variance_2[-1] / C]
     expected = np.array([mean, variance]) / C * np.array([32, 32**2])
     np.testing.assert_allclose(found.coefficients[0], expected, rtol=1e-12)
-
-
-def test_drawing(found):
-    figure = width.draw_orders(found)
-    assert "of ReLU order $1/N^2$ does not hold at $N = 4$ and 8" in figure.get_supxlabel()
-    assert "4000 networks" in figure.get_supxlabel()
-    for ax, (first, second, points) in zip(figure.axes, found.panels().values(), strict=True):
-        assert first.y[0] == first.y[1] == second.y[0] and points.error is not None
-        assert len(ax.containers) == 1

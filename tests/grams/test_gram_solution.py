@@ -279,23 +279,6 @@ def test_responses_are_derivatives(activation, options):
             )
 
 
-def test_fields_are_labelled_and_saved(tmp_path):
-    s = ft.solve(ft.BlockNetwork(depth=3, width=16), K0[:2, :2])
-    _ = s.G11, s.stream_covariance, s.mean_shift
-    s.save(tmp_path / "blocks.npz")
-    loaded = ft.load(tmp_path / "blocks.npz")
-    assert loaded.network == s.network
-    np.testing.assert_array_equal(loaded.stream_covariance, s.stream_covariance)
-    assert s.to_xarray().stream_covariance.dims == (
-        "hidden_layer",
-        "hidden_layer_",
-        "pair",
-        "pair_",
-    )
-    assert len(s.rows()) == 5 * 3
-    assert s.plot() is not None
-
-
 def nearly_parallel(name, distance):
     """Two inputs with the correlation 1 − distance in a block whose inner weights are random."""
     net = ft.BlockNetwork(
@@ -471,24 +454,6 @@ def test_shares_and_parts_of_the_tangent_kernel():
     assert theta.parts.sum() == pytest.approx(theta.output_tangent_kernel, rel=1e-13)
 
 
-def test_shares_and_parts_of_several_inputs_and_batches():
-    net, _ = both("tanh", normalization="layer", norm_position="post", epsilon=0.1, gated=True)
-    s, theta = ft.solve(net, K0), ft.tangent_kernels(net, K0)
-    for i in range(3):
-        one = K0[i, i]
-        np.testing.assert_allclose(s.shares[:, i], ft.solve(net, one).shares, rtol=1e-12)
-        own = ft.tangent_kernels(net, one)
-        np.testing.assert_allclose(theta.parts[..., i, i], own.parts, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(
-        theta.parts.sum(axis=(0, 1)), theta.output_tangent_kernel, rtol=1e-12
-    )
-    several = net.replace(branch_scale=[[0.7], [0.2]])
-    assert ft.solve(several, [0.5, 1.0]).shares.shape == (2, 4)
-    np.testing.assert_allclose(
-        ft.tangent_kernels(several, [0.5, 1.0]).parts[0], ft.tangent_kernels(net, 0.5).parts
-    )
-
-
 @pytest.mark.parametrize("gamma", [0.0, 0.6])
 def test_the_scale_that_keeps_a_variance(gamma):
     """tanh without a norm by Gauss-Hermite quadrature; ReLU behind a norm exactly."""
@@ -538,28 +503,3 @@ def test_what_blocks_do_not_have_is_said_in_one_way(call):
     words = "is not there for a BlockNetwork, because"
     with pytest.raises(TypeError, match=words):
         call(ft.BlockNetwork(depth=2, width=20))
-
-
-def test_fields_and_methods_that_blocks_do_not_have():
-    s = ft.solve(ft.BlockNetwork(depth=2), 1.0)
-    with pytest.raises(AttributeError, match="Solution has no 'kernel': did you mean"):
-        _ = s.kernel
-
-
-@pytest.mark.parametrize("options", [{"normalization": "layer"}, {"gated": True}])
-def test_narrow_networks_respond_with_the_order_one_over_n(options):
-    """Differences of simulations with common random numbers."""
-    net = ft.BlockNetwork(
-        depth=2, activation="gelu", branch_scale=0.9, width=32, epsilon=0.2, **options
-    )
-    K0, step = 0.6, 0.006
-    s, slopes = ft.solve(net, K0), []
-    for seed in range(10):
-        up, down = (ft.simulate(net, K0 + x, samples=400, seed=seed) for x in (step, -step))
-        slopes.append((up.kernel_mean - down.kernel_mean) / (2 * step))
-    mean, error = np.mean(slopes, axis=0), np.std(slopes, axis=0, ddof=1) / len(slopes) ** 0.5
-    apart = mean - np.append(s.response, s.output_response)
-    shift = np.append(s.response_shift, s.output_response_shift)
-    assert abs(apart[-1]) > 10 * error[-1]
-    # The rest is of order 1/N² at the output, which is known best.
-    assert (abs(apart - shift) < 4 * error + 0.2 * abs(shift)).all()

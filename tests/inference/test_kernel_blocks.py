@@ -1,13 +1,9 @@
 """Kernels that are larger than memory, in zarr arrays."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.inference import kernel_blocks
 from fieldtheory.inference.kernel_function import KernelFunction
 from tests.tables import slow
 
@@ -62,31 +58,6 @@ def test_finished_blocks_are_not_computed_again(case, tmp_path):
     found = counted.to_zarr(tmp_path / "k.zarr", X, chunks=20)
     assert len(counted.calls) == 8
     np.testing.assert_allclose(found[:], k(X), rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_resumed_after_a_kill(case, tmp_path):
-    """A process that dies in the middle leaves nothing that is taken for finished."""
-    k, X, _ = case
-    program = f"""
-import os, numpy as np, fieldtheory as ft
-from fieldtheory.inference import kernel_blocks
-write, written = kernel_blocks._blocks, []
-def blocks(*arguments):
-    for place in write(*arguments):
-        written.append(place)
-        if len(written) == 3:
-            os._exit(9)
-        yield place
-kernel_blocks._blocks = blocks
-X = np.random.default_rng(0).standard_normal((50, 8))
-net = ft.ResidualNetwork(depth=5, branch_scale="uniform", activation="relu")
-ft.kernel(net).to_zarr({str(tmp_path / "k.zarr")!r}, X, chunks=20)
-"""
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 9
-    finished = (tmp_path / "k.zarr" / kernel_blocks._FINISHED).read_text().split("\n")
-    assert finished == ["0 0", "0 20", ""]
-    np.testing.assert_allclose(k.to_zarr(tmp_path / "k.zarr", X, chunks=20)[:], k(X), rtol=1e-12)
 
 
 def test_another_kernel_is_refused(case, tmp_path):

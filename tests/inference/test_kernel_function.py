@@ -65,14 +65,6 @@ def test_identical_inputs_have_identical_entries(quantity, name):
     assert_same(k(X[:3], X[2:4])[2, 0], k.diagonal(X[2:3])[0])
 
 
-def test_one_pair_and_one_input():
-    k = ft.kernel(ft.ResidualNetwork(depth=5, readin_bias_variance=0.3))
-    assert k([[1.0, 2.0]]).shape == (1, 1)
-    found = k([[1.0, 2.0]], [[2.0, 1.0]])
-    both = k([[1.0, 2.0], [2.0, 1.0]])
-    np.testing.assert_allclose(found[0, 0], both[0, 1], rtol=1e-15)
-
-
 def test_vanishing_input_kernel():
     """Nothing of the input reaches the network."""
     net = ft.ResidualNetwork(
@@ -120,10 +112,3 @@ def test_diagonals_of_dask_arrays_are_lazy():
     assert_same(found, k.diagonal(X))
     with pytest.raises(ValueError, match="X must have shape"):
         k.diagonal(lazy[0])
-
-
-def test_errors_of_dask_and_numpy_are_the_same():
-    da = pytest.importorskip("dask.array")
-    net = ft.ResidualNetwork(depth=2000, weight_variance=100.0, skip_scale=1.3)
-    with pytest.raises(OverflowError, match="exceeds the range of float64"):
-        ft.kernel(net)(da.from_array([[1.0, 0.5], [0.5, 1.0]], 2)).compute()

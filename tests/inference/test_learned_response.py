@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf, ndtr
 
 import fieldtheory as ft
-from fieldtheory.inference import tilted_paths, tilted_response, tilting
+from fieldtheory.inference import tilting
 from tests.oracles import weighted_prior
 from tests.tables import slow
 
@@ -139,15 +139,6 @@ def test_blocks_need_smooth_functions():
         ft.posterior(network("relu", kind="block"), np.eye(2), [1.0], 0.1).response  # noqa: B018
 
 
-def test_files_hold_them_once_they_are_computed(tmp_path):
-    found = ft.posterior(network("erf", depth=1), np.eye(2) / 2, [1.0], 0.1)
-    found.save(tmp_path / "before.npz")
-    assert "response" not in vars(ft.load(tmp_path / "before.npz"))
-    found.response  # noqa: B018
-    found.save(tmp_path / "after.npz")
-    assert "response" in vars(ft.load(tmp_path / "after.npz"))
-
-
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(tilting, "RUNS", 4)
@@ -212,34 +203,6 @@ def test_differences_of_tilted_kernels(activation, settings, short, monkeypatch)
         error = np.hypot(error, others.std(axis=0) / len(others) ** 0.5)
         assert (abs(values - others.mean(axis=0)) <= 6 * error).all()
         assert (error < 0.1 * values).all()
-
-
-@pytest.mark.parametrize("activation", ["erf", slow("gelu")])
-def test_responses_of_paths_with_any_law_of_the_labelled_inputs(activation):
-    """One labelled input far from Gaussian; kernels of the other one at two variances."""
-    net = network(activation)
-    neuron, pace = tilting._neuron(net, np.eye(2), np.ones(1), 0.2, None)
-    rng, depth = np.random.default_rng(0), net.depth
-    x = rng.standard_normal((depth + 1, 2, 100_000))
-    x[:, 0] = 1.5 + 0.5 * x[:, 0]
-    K0 = np.array([[1.2, 0.7], [0.7, 0.9]])
-
-    def forward(variance):
-        C, roots = [K0 * [[1, 1], [1, 0]] + np.diag([0, variance])], []
-        while len(C) < depth + 2:
-            roots.append(tilted_paths.block_roots(C[-1], 1))
-            whole = roots + [roots[-1]] * (depth + 1 - len(roots))
-            C.append(neuron.averages(x, *zip(*whole, strict=True), zero)[0][len(roots) - 1])
-        return np.array(C), roots
-
-    zero, step = np.zeros((depth + 2, 1, 1)), 1e-3
-    expected = (forward(0.9 + step)[0] - forward(0.9 - step)[0])[:, 1, 1] / (2 * step)
-    C, roots = forward(0.9)
-    pace = pace._replace(moves=10, left_out=9)
-    responses = tilted_response.Responses(neuron, tilted_response.second_derivatives(net), 2, pace)
-    for move in range(pace.moves):
-        responses.move(move, x, *zip(*roots, strict=True), C)
-    np.testing.assert_allclose(responses.residual[:, 1, 1], expected, rtol=0.02, atol=0.005)
 
 
 @pytest.mark.filterwarnings("ignore:.*labels are few")

@@ -1,4 +1,4 @@
-"""`readout_scale`: linear networks in closed form, others by integration and chains of weights."""
+"""`readout_scale`: linear networks in closed form, others by chains of weights."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ import fieldtheory as ft
 from fieldtheory.inference import tilting
 from tests.oracles import mean_field
 from tests.oracles import neuron_chains as chains
-from tests.tables import slow
 
 PHI = {"erf": erf, "relu": lambda h: np.maximum(h, 0)}
 SLOPE = {
@@ -91,23 +90,6 @@ def test_limits_of_the_scale_and_of_the_width():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, scale", [("erf", 1.0), ("relu", 1.0), slow("erf", 0.25), slow("relu", 0.25)]
-)
-def test_one_hidden_layer_is_integrated(name, scale, monkeypatch):
-    monkeypatch.setattr(tilting, "RUNS", 2)
-    K, labels = np.array([[1.0, 0.3], [0.3, 0.8]]), np.array([1.0, -0.6])
-    net = one_hidden_layer(name)
-    found = ft.tilted_posterior(net, K, labels, 0.1, readout_scale=scale, samples=40_000)
-    a = 2.0 if name == "relu" else 1.0
-    u, C, hessian = mean_field.one_hidden_layer(PHI[name], K, labels, 0.1, a, scale)
-    assert np.linalg.eigvalsh(hessian)[0] > 0
-    moved = abs(C - ft.solve(net, K).residual_kernels[-1]).max()
-    np.testing.assert_allclose(found.residual_kernels[-1], C, atol=0.1 * moved)
-    np.testing.assert_allclose(found.mean, C @ u, atol=0.005)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name, branch_scale", [("erf", 0.0), ("relu", 0.0), ("erf", 1.0)])
 def test_chains_of_weights_extrapolated_in_the_width(name, branch_scale):
     """Hamiltonian Monte Carlo of all weights at three widths up to 400, lines in 1/N."""
@@ -148,35 +130,8 @@ def test_chains_of_weights_extrapolated_in_the_width(name, branch_scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, scale", [("erf", 1.0), ("erf", 0.3), ("relu", 1.0)])
-def test_hidden_matrices_have_the_physical_branch(name, scale, monkeypatch):
-    """The Hessian of S, ln p/N: the largest in C^(1), the least in its conjugate and u."""
-    monkeypatch.setattr(tilting, "RUNS", 4)
-    K, labels, noise = np.array([[1.0, 0.3], [0.3, 0.8]]), np.array([1.0, -0.6]), 0.2
-    net = one_hidden_layer(name, branch_scale=1.0)
-    found = ft.tilted_posterior(net, K, labels, noise, readout_scale=scale, samples=400_000)
-    a, C = 2.0 if name == "relu" else 1.0, found.residual_kernels
-    u = np.linalg.solve(C[2] + noise * np.eye(2), labels)
-    outer, inner, (squares, force) = mean_field.stability(
-        PHI[name], K, C[1], found.conjugate_kernels[1], u, noise, a, scale
-    )
-    assert outer[-1] < 0 < inner[0], (outer, inner)
-    np.testing.assert_allclose(squares, 0.0, atol=0.04 * abs(C[1]).max())
-    np.testing.assert_allclose(force, labels, atol=0.03)
-
-
-@pytest.mark.slow
 def test_tilts_that_paths_do_not_follow_are_an_error(monkeypatch):
     monkeypatch.setattr(tilting, "RUNS", 2)
     net = ft.ResidualNetwork(depth=3, activation="relu", weight_variance=2.0, width=10)
     with pytest.raises(ArithmeticError, match=r"noise_variance=0.1 and readout_scale=0.01: "):
         ft.tilted_posterior(net, K0, Y, 0.1, readout_scale=0.01, samples=40_000)
-
-
-def test_scales_are_positive_and_stored(tmp_path):
-    net = linear(1)
-    with pytest.raises(ValueError, match="readout_scale must be"):
-        ft.tilted_posterior(net, K0, Y, 0.1, readout_scale=0.0)
-    found = ft.tilted_posterior(net, K0, Y, 0.1, readout_scale=2.0)
-    found.save(tmp_path / "tilted.npz")
-    assert ft.load(tmp_path / "tilted.npz").readout_scale == 2.0

@@ -219,25 +219,6 @@ def test_plots_say_how_many_inputs_are_drawn_and_show_predictions():
         np.testing.assert_allclose(bars[:, 0, 0], x)
 
 
-@pytest.mark.slow
-def test_many_inputs_against_weighted_networks():
-    generator = np.random.default_rng(5)
-    data, targets, N = generator.standard_normal((12, 6)), generator.standard_normal(10), 100
-    net = network("tanh", N)
-    K0 = ft.input_kernel(data, net)
-    found = ft.posterior(net, K0, targets, 2.0, samples=20_000)
-    expected = weighted_prior.weighted(np.tanh, K0, targets, 2.0, N, layers(), 30_000, 2)
-    assert expected.effective > 5_000
-    for name, correction in corrections(found).items():
-        apart = np.abs(getattr(found, name) - expected.means[name])
-        errors = np.hypot(expected.errors[name], getattr(found, f"{name}_error"))
-        assert (apart <= 4.5 * errors + 0.3 * np.abs(correction).max()).all(), name
-    learned = found.kernel_shift[-1]
-    apart = np.abs(learned - expected.means["learned"][-1])
-    errors = np.hypot(expected.errors["learned"][-1], found.kernel_shift_error[-1])
-    assert (apart <= 4.5 * errors + 0.3 * np.abs(learned).max()).all()
-
-
 def test_limits():
     """Infinite width, order 0, and identical inputs."""
     K0 = ft.input_kernel(X[:3], network("erf", 100))
@@ -273,11 +254,3 @@ def test_jumps_of_many_inputs_are_refused():
         ft.posterior(net, ft.input_kernel(np.eye(6), net), Y[:2], 0.1)
     few = ft.posterior(net, ft.input_kernel(np.eye(6)[:2], net), Y[:2], 0.1)
     assert np.isfinite(few.mean).all()
-
-
-def test_memory_is_asked_for_first(monkeypatch):
-    monkeypatch.setattr("fieldtheory.numerics.memory.memory_available", lambda: 10**5)
-    net = network("erf", 100)
-    data = np.random.default_rng(0).standard_normal((30, 6))
-    with pytest.raises(ValueError, match="the order 1/N of 30 inputs needs about .* GB of memory"):
-        ft.posterior(net, Y=Y, noise_variance=0.1, X=data[:4], X_test=data[4:])

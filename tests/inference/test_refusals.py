@@ -157,6 +157,7 @@ REFUSED = [
     (tilted, {"noise_variance": 0.0}, ValueError, "noise_variance must be"),
     (tilted, {"samples": 100}, ValueError, "samples must be"),
     (tilted, {"seed": -1}, ValueError, "seed must be"),
+    (tilted, {"readout_scale": 0.0}, ValueError, "readout_scale must be"),
     (tilted, {"network": NET.replace(activation="sign")}, ValueError, "must not jump"),
     (scaling_after_labels, {"method": "deep_limit"}, ValueError, "labels must be left .*_limit'"),
     (scaling_after_labels, {"noise_variance": -1.0}, ValueError, "noise_variance must be"),

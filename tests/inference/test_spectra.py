@@ -114,24 +114,6 @@ def test_transform_on_the_circle_is_the_integral(quantity, count, monkeypatch):
     assert errors.max() < 3e-15 * found.trace
 
 
-@pytest.mark.parametrize(
-    "net", [relu(3), slow(relu(50).replace(branch_scale=1.0, activation="erf"))]
-)
-def test_slow_transforms_are_left_to_panels(net, monkeypatch):
-    found = ft.spectrum(net)
-    monkeypatch.setattr(spectra, "_FEWEST", 1 << 14)
-    fine, _ = spectra._transformed(lambda angles: circle(net, angles), 30)
-    monkeypatch.setattr(spectra, "_FEWEST", 128)
-    coarse, _ = spectra._transformed(lambda angles: circle(net, angles), 30)
-    assert np.abs(coarse - found.eigenvalues).max() > 1e-10 * found.trace
-    assert np.abs(fine - found.eigenvalues).max() < 1e-11 * found.trace
-
-
-def circle(net, angles):
-    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return ft.kernel(net)(points[:1], points)[0]
-
-
 @pytest.mark.parametrize("dimension", [2, 3, 50, 784, 100_000])
 def test_linear_networks_have_two_degrees(dimension):
     net = ft.ResidualNetwork(depth=3, activation="linear", branch_scale=0.5)
@@ -153,19 +135,6 @@ def test_shares_add_up_to_one():
         )
         assert found.eigenvalues.min() > 0
     assert multiplicities(4, 4).tolist() == [1, 4, 9, 16]
-
-
-@pytest.mark.slow
-def test_deep_unscaled_networks_collapse_and_stable_ones_do_not():
-    """SR Fig. 2: without scaling all eigenvalues but the first vanish with depth."""
-    unscaled = {
-        depth: ft.spectrum(relu(depth).replace(branch_scale=1.0), count=4).normalised[1:]
-        for depth in (5, 50, 500)
-    }
-    assert np.all(unscaled[50] < 0.2 * unscaled[5])
-    assert np.all(unscaled[500] < 0.05 * unscaled[50])
-    stable = {depth: ft.spectrum(relu(depth), count=4).normalised[1:] for depth in (10, 1000)}
-    assert stable[1000] == pytest.approx(stable[10], rel=0.1)
 
 
 def test_result_shows_and_stores_itself(tmp_path):

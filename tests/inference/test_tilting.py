@@ -10,14 +10,9 @@ import fieldtheory as ft
 from fieldtheory.inference import tilting
 from tests.oracles import block_networks, labelled_pair, weighted_prior
 from tests.oracles import neuron_chains as chains
-from tests.rounding import assert_same
 from tests.tables import slow
 
 PHI = {"linear": lambda h: h, "erf": erf, "relu": lambda h: np.maximum(h, 0)}
-SLOPE = {
-    "erf": lambda h: 2 / np.sqrt(np.pi) * np.exp(-(h**2)),
-    "relu": lambda h: (h > 0).astype(float),
-}
 FEW = 20_000
 
 
@@ -192,22 +187,6 @@ def test_sampled_saddle_points_describe_posteriors_of_finite_networks(name, gamm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["erf", "relu"])
-def test_chains_of_neurons_and_of_weights_agree(name):
-    """The reference itself, against Hamiltonian Monte Carlo on the weights."""
-    net = chains.Net(PHI[name], 1, 1.0, 0.5, 0.0, 1.0, 0.0, 20)
-    X = np.random.default_rng(0).standard_normal((10, 8))
-    Y = np.sign(X[:, :1])
-    C, C_error, f, f_error, rate = chains.hamiltonian(
-        net, X, Y, 0.2, 3000, 15, 0.05, SLOPE[name], 1
-    )
-    exact = chains.elliptical(net, X @ X.T / 8, Y, 0.2, 20000, 1)
-    assert rate > 0.6
-    assert abs((C - exact.kernels[-1]) / np.hypot(C_error, exact.kernels_error[-1])).max() < 4.5
-    assert abs((f - exact.mean[:, 0]) / np.hypot(f_error, exact.mean_error[:, 0])).max() < 4.5
-
-
-@pytest.mark.slow
 def test_test_inputs_change_nothing_and_identical_inputs_stay_identical():
     K0, Y = task(6, test=0)
     twice = np.array([*range(6), 0, 5])
@@ -223,37 +202,6 @@ def test_test_inputs_change_nothing_and_identical_inputs_stay_identical():
     np.testing.assert_allclose(C[:, 6], C[:, 0], atol=1e-9)
     np.testing.assert_allclose(C[:, 7], C[:, 5], atol=1e-6)
     np.testing.assert_allclose(found.mean[[6, 7]], found.mean[[0, 5]], atol=1e-6)
-
-
-@pytest.mark.slow
-def test_results_repeat_and_are_stored(tmp_path):
-    K0, Y = task(4, test=1, outputs=2)
-    net = ft.ResidualNetwork(depth=1, activation="erf", width=8)
-    found = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
-    again = ft.tilted_posterior(net, K0, Y, 0.1, samples=FEW, seed=3)
-    assert_same(found.residual_kernels, again.residual_kernels)
-    found.save(tmp_path / "tilted.npz")
-    loaded = ft.load(tmp_path / "tilted.npz")
-    for name in found.table:
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(found, name))
-    assert loaded.noise_variance == 0.1 and loaded.samples == FEW
-    assert found.to_xarray()["mean"].dims == ("input", "output")
-    assert found.kernels_error[1:].all() and found.mean_error.all()
-
-
-@pytest.mark.slow
-def test_networks_without_a_tilt_keep_the_kernels_of_infinite_width():
-    K0, Y = task(5, test=1)
-    for name in ("linear", "erf"):
-        net = ft.ResidualNetwork(depth=2, activation=name, width=10**9)
-        found = ft.tilted_posterior(net, K0, Y[:, 0], 0.1, samples=FEW)
-        s = ft.solve(net, K0)
-        errors = found.residual_kernels_error + 1e-6
-        # The largest of 80 entries in standard errors of eight runs.
-        assert (abs(found.residual_kernels - s.residual_kernels) / errors).max() < 7
-        C = s.residual_kernels[-1]
-        wide = C[:, :5] @ np.linalg.solve(C[:5, :5] + 0.1 * np.eye(5), Y[:, 0])
-        assert abs(found.mean - wide).max() < 5.5 * found.mean_error.max() + 1e-6
 
 
 @pytest.mark.parametrize(

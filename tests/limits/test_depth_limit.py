@@ -295,23 +295,6 @@ def test_infinite_products_of_linear_layers(schedule, weight):
     assert limit.tangent_kernels[-1] == pytest.approx(0.3 * product * (1 + ratios), rel=2e-11)
 
 
-@pytest.mark.slow
-def test_distance_from_the_limit_is_that_of_the_layers_left_out():
-    """SR Proposition 7, with k > L in the sum and its coefficient."""
-    limit = ft.depth_limit(network(schedule="decreasing"), matrix(*PAIR))
-    found = limit.first_correction
-    ends = as_state(limit.kernels[-1], limit.tangent_kernels[-1])
-    coefficient = as_state(found.kernels, found.tangent_kernels)
-    v = oracle.rates(oracle.relu, 2.0, 0.1)
-    np.testing.assert_allclose(coefficient, -np.array(v(list(ends))), rtol=1e-10)
-    distances = []
-    for place in (2**10, 2**20):
-        left = limit.remaining[limit.places == place][0]
-        at = as_state(*limit.at(place))
-        distances.append(np.abs((at - ends) / (coefficient * left) - 1).max())
-    assert distances[0] < 0.2 and distances[1] < 0.6 * distances[0]
-
-
 @pytest.mark.parametrize("schedule", [slow("uniform"), lambda l, L: 0.5**l])
 def test_identical_inputs(schedule):
     K0 = np.array([[1.0, 0.2, 1.0], [0.2, 2.0, 0.2], [1.0, 0.2, 1.0]])
@@ -337,42 +320,35 @@ def test_inputs_without_variance():
     assert ft.depth_limit(network("erf", bias=0.0), 0.0).kernels[-1] == 0
 
 
+BLOCK = {"depth": 2, "branch_scale": "uniform"}
+
+
 @pytest.mark.parametrize(
     "changes, K0, match",
     [
-        ({"branch_scale": "none"}, 1.0, "bounded Σ ρ_l², got none"),
-        ({"branch_scale": lambda l, L: l**-0.5}, 1.0, "bounded"),
-        ({"branch_scale": lambda l, L: (l * math.log(l + 1)) ** -0.5}, 1.0, "bounded"),
-        ({"branch_scale": lambda l, L: (1 + l % 2) / l}, 1.0, "smooth"),
-        ({"branch_scale": 0.3}, 1.0, "must be a schedule"),
-        ({"branch_scale": [0.3]}, 1.0, "must be a schedule"),
-        ({"branch_scale": lambda l, L: (L + 1) ** -0.5}, 1.0, "λ\\(l/L\\)/√L or the same"),
-        ({"branch_scale": lambda l, L: [1, 0.5][l - 1]}, 1.0, "raised IndexError"),
+        ({"schedule": "none"}, 1.0, "bounded Σ ρ_l², got none"),
+        ({"schedule": lambda l, L: l**-0.5}, 1.0, "bounded"),
+        ({"schedule": lambda l, L: (l * math.log(l + 1)) ** -0.5}, 1.0, "bounded"),
+        ({"schedule": lambda l, L: (1 + l % 2) / l}, 1.0, "smooth"),
+        ({"schedule": 0.3}, 1.0, "must be a schedule"),
+        ({"schedule": [0.3]}, 1.0, "must be a schedule"),
+        ({"schedule": lambda l, L: (L + 1) ** -0.5}, 1.0, "λ\\(l/L\\)/√L or the same"),
+        ({"schedule": lambda l, L: [1, 0.5][l - 1]}, 1.0, "raised IndexError"),
         ({"skip_scale": 0.9}, 1.0, "skip_scale=1"),
         ({"skip_scale": [[1.0], [1.0]]}, 1.0, "no batch axes"),
         ({}, np.ones((2, 2, 2)), "one matrix"),
-        ({"bias_variance": 0.0}, matrix(1.0, 0.0, 0.0), "variances > 0"),
+        ({"bias": 0.0}, matrix(1.0, 0.0, 0.0), "variances > 0"),
         ({}, -1.0, "K0 must be"),
+        (BLOCK | {"norm_position": "post", "epsilon": 0.1}, 1.0, "epsilon must be 0 behind the"),
+        (BLOCK | {"inner_weight_variance": [1, 2]}, 1.0, "that are the same for all layers"),
+        (BLOCK | {"skip_scale": 0.9}, 1.0, "skip_scale=1"),
+        (BLOCK, 0.0, "variances > 0 where there is no bias, or a norm"),
     ],
 )
 def test_what_has_no_limit(changes, K0, match):
-    net = network().replace(**({"depth": 1} | changes))
+    family = ft.BlockNetwork if "depth" in changes else network
     with pytest.raises(ValueError, match=match):
-        ft.depth_limit(net, K0)
-
-
-@pytest.mark.parametrize(
-    "changes, K0, match",
-    [
-        ({"norm_position": "post", "epsilon": 0.1}, 1.0, "epsilon must be 0 behind the sum"),
-        ({"inner_weight_variance": [1.0, 2.0]}, 1.0, "that are the same for all layers"),
-        ({"skip_scale": 0.9}, 1.0, "skip_scale=1"),
-        ({}, 0.0, "variances > 0 where there is no bias, or a norm"),
-    ],
-)
-def test_blocks_without_limit(changes, K0, match):
-    with pytest.raises(ValueError, match=match):
-        ft.depth_limit(ft.BlockNetwork(depth=2, branch_scale="uniform", **changes), K0)
+        ft.depth_limit(family(**changes), K0)
 
 
 def test_kernels_that_grow_beyond_all_bounds():

@@ -6,7 +6,6 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.averages import precise
 from fieldtheory.literature import checks
 from fieldtheory.numerics.infinite_width.layer_functions import LayerFunctions
 from fieldtheory.scaling import maximum_entropy as entropy
@@ -128,19 +127,6 @@ def test_a_wrong_closed_form_is_noticed(monkeypatch):
     )
     results = checks.maximum_entropy_checks("tanh", DIGITS)
     assert [c.passed for c in results] == [False, True, True]
-
-
-def test_density_score_gives_the_derivative_of_an_average():
-    # ⟨x²⟩ = K_xx and ⟨xy⟩ = K_xy have the derivative 1.
-    x, y = checks.x, checks.y
-    one, two = (
-        [[sp.Rational(7, 10)]],
-        sp.Matrix(2, 2, [sp.Rational(k, 30) for k in (21, 10, 10, 15)]),
-    )
-    score = checks.density_score(1)
-    assert abs(precise.average(sp.expand(x**2 * score), (x,), one, 20) - 1) < 1e-19
-    score = checks.density_score(2)
-    assert abs(precise.average(sp.expand(x * y * score), (x, y), two, 20) - 1) < 1e-19
 
 
 @pytest.mark.parametrize("digits", [5, 0, -1])

@@ -1,6 +1,5 @@
 """A claim: its verdict is what its check finds, and a wrong equation or derivation flips it."""
 
-import csv
 from dataclasses import replace
 
 import mpmath
@@ -8,7 +7,6 @@ import pytest
 import sympy as sp
 
 from fieldtheory.averages import GaussianAverage
-from fieldtheory.literature import claim
 from fieldtheory.literature.claim import Claim
 from fieldtheory.literature.evidence import (
     UndecidedError,
@@ -19,7 +17,6 @@ from fieldtheory.literature.evidence import (
     numerically,
     symbolically,
 )
-from fieldtheory.report.main_job import write_csv
 
 a, b = sp.symbols("a b", positive=True)
 n = sp.Symbol("n", integer=True, positive=True)
@@ -265,28 +262,6 @@ class TestInside:
         assert not found.holds
         assert found.evidence == f"{value:.4g} at L = 1"
         assert "0.5 at L = 2" in found.found.derived
-
-
-def test_table(tmp_path):
-    found = [made(2 * a, lambda: a, note="half of it").verdict(), made(a, lambda: a).verdict()]
-    write_csv(tmp_path / "claims.csv", claim.COLUMNS, [verdict.row for verdict in found])
-    with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert rows == [verdict.row for verdict in found]
-    assert rows[0] == {
-        "paper": "F25",
-        "equation": "(1)",
-        "subject": "a quantity",
-        "printed": "2*a",
-        "derived": "a",
-        "region": "everywhere",
-        "quantifier": "for all a > 0",
-        "check": "in symbols",
-        "verdict": "does not hold",
-        "evidence": "printed/derived = 2",
-        "note": "half of it",
-        "edition": claim.EDITIONS["F25"],
-    }
 
 
 @pytest.mark.parametrize("digits", [5, 0, 20.0])

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
-import fieldtheory as ft
 from fieldtheory.montecarlo import control_variate
-from fieldtheory.montecarlo.control_variate import controlled_samples
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, z_between, z_scores
 from tests.montecarlo.test_estimators import NAMES, gains
-from tests.rounding import assert_same
 from tests.tables import slow
 
 
@@ -36,24 +33,6 @@ def test_coefficients_that_are_wrong_leave_no_bias(gamma, monkeypatch):
     for name in NAMES:
         assert np.abs(z_scores(found, name, exact[name])).max() < 4, name
     assert gains(found, right, "kernel_mean")[-1] > 2
-
-
-def test_estimates_are_those_of_the_samples():
-    net, n = network(3, "erf", 0.7, width=12), 300
-    seed = np.random.SeedSequence(4, spawn_key=(0, 0))
-    draws = controlled_samples(net, np.array([[0.4]]), np.random.default_rng(seed), n)
-    draws = {name: values[..., 0] for name, values in draws.items()}
-    found = simulate(net, 0.4, samples=n, seed=4, variance_reduction="control_variate", keep=True)
-    assert_same(found.residual_kernels[:, 1:], draws["residual"])
-    theory = ft.solve(net, 0.4)
-    mean = draws["rest"].mean(axis=0)
-    np.testing.assert_allclose(found.mean[1:], theory.residual_kernels[1:] + mean, rtol=1e-13)
-    squares = np.outer(mean, mean) - np.cov(draws["rest"], rowvar=False) / n
-    covariance = draws["product"].mean(axis=0) - squares
-    np.testing.assert_allclose(found.covariance[1:, 1:], covariance, rtol=1e-10, atol=1e-15)
-    A = np.array([[0.49 ** (l - m) if m <= l else 0 for m in range(1, 4)] for l in range(4)])
-    vertex = draws["vertex"].mean(axis=0) - np.diag(A @ squares[:3, :3] @ A.T)
-    np.testing.assert_allclose(found.four_point, 12 * vertex, rtol=1e-10, atol=1e-15)
 
 
 @pytest.mark.slow_but(0)

@@ -122,10 +122,3 @@ def test_steps_have_no_response_of_parallel_inputs_and_stay_unbiased():
     plain = ft.simulate(net, K0, samples=20_000, seed=1)
     found = reduced(net, K0, samples=4000, seed=2)
     assert np.abs(z_between(plain, found, "covariance")).max() < 4
-
-
-def test_one_neuron_has_no_vertex():
-    net = network(2, "erf", 0.7, width=1)
-    with pytest.warns(ft.ValidityWarning):
-        found = reduced(net, TWO, samples=400)
-    assert found.four_point is None and np.isfinite(found.mean).all()

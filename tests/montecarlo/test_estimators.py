@@ -5,11 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fieldtheory.montecarlo.ensemble import Ensemble
 from fieldtheory.montecarlo.simulation import simulate
 from tests.examples import network
 from tests.montecarlo.statistics_of_draws import linear_statistics, p_value, z_between, z_scores
-from tests.rounding import assert_same
 from tests.tables import crossed
 
 NAMES = (
@@ -68,23 +66,6 @@ def test_networks_follow_the_same_law():
     reduced = simulate(net, 0.4, samples=4000, seed=2, keep=True, **REDUCED)
     assert reduced.residual_kernels.shape == plain.shape == (4000, 5)
     assert p_value(plain, reduced.residual_kernels) > 1e-3
-
-
-def test_same_seed_same_numbers_whatever_workers_chunks_and_resumption(tmp_path):
-    net = network(3, "erf", 0.7, width=300)
-    arguments = {"samples": 1500, "seed": 5, **REDUCED}
-    one = simulate(net, 0.4, **arguments)
-    others = [
-        simulate(net, 0.4, jobs=2, **arguments),
-        simulate(net, 0.4, chunk=10_000, directory=tmp_path, **arguments),
-        simulate(net, 0.4, chunk=10_000, directory=tmp_path, **arguments),
-    ]
-    plain = simulate(net, 0.4, samples=1500, seed=5, chunk=10_000, directory=tmp_path)
-    for name in NAMES:
-        for other in others:
-            assert_same(getattr(one, name), getattr(other, name))
-    assert len(list(tmp_path.iterdir())) == 2 and isinstance(plain, Ensemble)
-    assert not np.array_equal(plain.four_point, one.four_point)
 
 
 def test_a_matrix_or_data_of_one_input_has_the_axes_of_a_matrix():

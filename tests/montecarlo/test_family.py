@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fieldtheory.montecarlo.sampling.forward import feature_functions
 from fieldtheory.montecarlo.simulation import simulate
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.networks.family import Coefficients, LayeredNetwork, per_layer
@@ -121,13 +120,6 @@ def test_both_methods_follow_one_law(activation):
     assert p_value(draws[0], other.residual_kernels[:, 1:, rows, columns]) < 1e-6
 
 
-def test_inputs_themselves_are_read_in():
-    X = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]])
-    options = {"samples": 3000, "keep": True}
-    found = [simulate(family("erf"), X=X, method=m, **options) for m in ("kernel", "weights")]
-    assert p_value(*(e.residual_kernels for e in found)) > 1e-3
-
-
 @pytest.mark.parametrize("gamma", [slow(0.0), 0.7])
 def test_control_variates_are_right_for_several_features(gamma):
     exact = linear_statistics_of(linear_oracle(family("linear", gamma=gamma)), 0.4, WIDTH)
@@ -147,20 +139,6 @@ def test_control_variates_are_right_for_several_features(gamma):
     found = simulate(net, 0.4, samples=8000, variance_reduction="control_variate")
     for name in REDUCED:
         assert np.abs(z_between(plain, found, name)).max() < LARGEST_Z, name
-
-
-def test_the_control_variate_knows_the_fluctuations_of_all_features():
-    net = family("erf", width=200)
-    plain = simulate(net, 0.4, samples=500)
-    found = simulate(net, 0.4, samples=500, variance_reduction="control_variate")
-    gain = (plain.kernel_mean_error[2:] / found.kernel_mean_error[2:]) ** 2
-    assert (gain > 300).all()
-
-
-def test_parameters_in_features_keep_all_digits():
-    x = np.linspace(-2, 2, 9)
-    _, signal = feature_functions(family("erf", share=0.1))(x)
-    np.testing.assert_allclose(signal, np.sqrt(0.1) * x, rtol=1e-15)
 
 
 def test_features_have_one_form_for_all_layers():

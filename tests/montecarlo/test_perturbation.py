@@ -145,19 +145,6 @@ def test_narrow_networks_show_the_next_order(activation, width):
     assert z[-1] > 5 and max(next_z) < 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("K0", [0.05, [[0.05, 0.03], [0.03, 0.05]]], ids=["variance", "covariance"])
-def test_networks_of_f25_respond_as_predicted(K0):
-    net = ft.ResidualNetwork(depth=20, branch_scale=0.3, width=200)
-    theory = ft.solve(net, K0)
-    for name, value, error in extrapolated(net, K0, 8000, FIELDS):
-        expected, moves = getattr(theory, name), error > 0
-        assert np.abs((value - expected)[moves] / error[moves]).max() < 4
-    for wrong in (0.98, 1.02):
-        z = (value - wrong * expected) / error
-        assert np.abs(z).min() > 4
-
-
 @pytest.mark.parametrize("K0", [0.6, np.array([[0.6, 0.2], [0.2, 0.8]])])
 @pytest.mark.parametrize(
     "options",

@@ -9,7 +9,7 @@ from tests.montecarlo.test_family import LinearMapBeside
 
 NET = network(3, "erf", 0.7, width=12)
 NARROW = network(3, "relu", 0.0, width=2, bias_variance=0.0)
-RELU = ft.ResidualNetwork(depth=10, activation="relu", bias_variance=0.3, width=10)
+BLOCKS = ft.BlockNetwork(depth=3, expansion=2, width=2)
 COARSE = {"network": NARROW, "samples": 200, "layer": 2, "relative_step": 0.4}
 REDUCED = {"variance_reduction": "control_variate"}
 PLAIN = {"network": NET, "K0": 0.4, "samples": 20}
@@ -49,6 +49,17 @@ CASES = [
         ft.simulate,
         REDUCED | {"network": network(3, "linear", 1.0, branch_scale=1e120)},
         "exceeds the range of float64",
+    ),
+    (ft.simulate, {"network": BLOCKS, "K0": K0_TRIPLE}, "at most 2 inputs at width 2, got P = 3"),
+    (
+        ft.simulate,
+        {"network": BLOCKS.replace(width=3, normalization="layer", expansion=1.0), "K0": K0_TRIPLE},
+        "'kernel' needs at most 2 inputs at width 3, got P = 3; use 'weights'",
+    ),
+    (
+        ft.simulate,
+        {"network": BLOCKS, "K0": 0.0},
+        "positive variances where a norm",
     ),
     (ft.simulate_response, {"K0": 0.0}, "K0 must give layer 0 a variance > 0"),
     (ft.simulate_response, {"K0": [0.4, 0.0]}, "K0 must give layer 0 a variance > 0"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.networks.family import FAMILIES, NetworkFamily
+from fieldtheory.networks.family import FAMILIES
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics import storage
 from tests.examples import K0_PAIR, network
@@ -18,7 +18,6 @@ from tests.montecarlo.statistics_of_draws import assert_same, mistaken
 
 OLD = Path(__file__).parents[1] / "old_files"
 NET = network(3, "tanh", width=20)
-RELU = NET.replace(activation="relu", skip_scale=1.0)
 SUFFIXES = [".npz", ".nc"]
 
 
@@ -263,8 +262,3 @@ def test_paths_that_are_refused(results, tmp_path):
             result.save(tmp_path / "none" / "e.npz")
         with pytest.raises(ValueError, match="^path must be a file that exists"):
             type(result).load(tmp_path / "missing.npz")
-
-
-def test_families_are_known_by_their_names():
-    assert set(FAMILIES) >= {"ResidualNetwork", "FeedForwardNetwork", "DiffusionNetwork"}
-    assert all(issubclass(family, NetworkFamily) for family in FAMILIES.values())

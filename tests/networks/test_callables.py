@@ -193,17 +193,3 @@ def test_says_what_to_write(function, message):
     with pytest.raises(ValueError, match=f"^activation [^\n]*{message}") as caught:
         as_activation(function)
     assert len(str(caught.value)) < 400
-
-
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (np.tanh, "tanh"),
-        (np.expm1, "expm1"),
-        (np.sinc, "sinc"),
-        (lambda x: x / (1 + x**2), "h/(h**2 + 1)"),
-    ],
-)
-def test_functions_of_libraries_keep_their_names(function, name):
-    assert as_activation(function).name == name
-    assert f"Activation({name!r}: " in repr(as_activation(function))

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.networks.coefficients import layer_coefficients, unit_branch
+from fieldtheory.networks.coefficients import unit_branch
 from fieldtheory.networks.family import (
     FAMILIES,
     Coefficients,
@@ -43,21 +43,6 @@ def test_families_are_known_by_the_names_of_their_classes():
 def test_what_is_no_network_is_refused(wrong):
     with pytest.raises(TypeError, match="network must be a ResidualNetwork or of a family like it"):
         checked_network(wrong)
-
-
-def test_coefficients_of_the_layers():
-    found = layer_coefficients(NET)
-    squares = np.array([0.25, 0.16, 0.09])
-    np.testing.assert_allclose(found.weights, [0, *(1.25 * squares), 1.25], rtol=1e-15)
-    np.testing.assert_allclose(found.biases, [0, *(0.2 * squares), 0.2], rtol=1e-15)
-    np.testing.assert_allclose(found.skips, [0, 0.49, 0.49, 0.49, 0], rtol=1e-15)
-
-
-def test_coefficients_of_a_batch_broadcast_with_pairs():
-    net = NET.replace(branch_scale=[[0.1], [0.2]])
-    found = layer_coefficients(net, trailing=1, batch=2)
-    assert found.weights.shape == (5, 1, 2, 1)
-    np.testing.assert_allclose(found.weights[1, 0, :, 0], 1.25 * np.array([0.01, 0.04]))
 
 
 def test_members_of_a_batch():
@@ -260,15 +245,6 @@ def test_a_family_is_a_frozen_dataclass_with_all_fields():
     bare = dataclass(frozen=True)(type("Bare", (LayeredNetwork,), {}, abstract=True))
     with pytest.raises(TypeError, match="^Bare must have the fields activation, depth, input_dim"):
         check_fields(bare)
-
-
-class TestFeedForward:
-    def test_is_the_residual_network_without_skip_connections(self):
-        net = ft.FeedForwardNetwork(depth=4, activation="tanh")
-        residual = ft.ResidualNetwork(depth=4, activation="tanh", skip_scale=0.0)
-        s, expected = ft.solve(net, 0.3), ft.solve(residual, 0.3)
-        for name in ("kernels", "response", "G11"):
-            np.testing.assert_allclose(getattr(s, name), getattr(expected, name), rtol=1e-14)
 
 
 class TestDerive:

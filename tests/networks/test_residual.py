@@ -22,13 +22,6 @@ def test_defaults():
     assert net.readin_variances == net.readout_variances == (1.25, 0.05)
 
 
-def test_arguments_are_keywords_and_depth_is_required():
-    with pytest.raises(TypeError, match="takes its parameters by name, such as depth=3"):
-        ResidualNetwork(3)
-    with pytest.raises(TypeError, match="depth"):
-        ResidualNetwork()
-
-
 def test_replace():
     net = ResidualNetwork(depth=3, branch_scale=[0.1, 0.2, 0.3], activation="relu")
     changed = net.replace(weight_variance=2.0)

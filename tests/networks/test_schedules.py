@@ -93,15 +93,6 @@ def test_solutions_are_those_of_the_numbers():
     assert_same(*drawn)
 
 
-def test_batches_of_kernels_and_skips():
-    net = network("decreasing", 3, skip_scale=[[0.9], [1.0]])
-    assert net.batch_shape == (2,)
-    found = ft.solve(net, [0.1, 0.2]).kernels
-    for i, (skip, K0) in enumerate([(0.9, 0.1), (1.0, 0.2)]):
-        alone = ft.solve(net.replace(skip_scale=skip), K0).kernels
-        np.testing.assert_allclose(found[i], alone, rtol=1e-14)
-
-
 def test_networks_with_schedules_are_values():
     net = network("uniform")
     assert net == network("uniform") != network("decreasing")
@@ -154,14 +145,6 @@ def test_whether_the_sum_of_squares_stays_bounded(scale, bounded):
     assert words[bounded] in repr(found) and ("not bounded" in repr(found)) is (bounded is False)
     assert ("by its values up to L = 16384" in repr(found)) is (
         callable(scale) and bounded is not None
-    )
-
-
-def test_sum_of_squares_of_a_batch():
-    found = network([[0.1], [0.3]], 10).schedule
-    np.testing.assert_allclose(found.sum_of_squares, [0.1, 0.9])
-    assert repr(found) == (
-        "Schedule(ρ_l = array of shape (2, 1), L = 10: Σρ_l² = 0.1 … 0.9, not bounded as L grows)"
     )
 
 

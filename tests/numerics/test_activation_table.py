@@ -125,21 +125,3 @@ def test_fields_of_two_inputs(name):
     # ∂K_αβ by (K_αα, K_ββ, K_αβ) after all hidden layers.
     np.testing.assert_allclose(s.full_response[-1, 0, 1], before[2], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(s.output_response[0, 1], gains[2, 2] * before[2, 2], rtol=1e-9)
-
-
-BOUNDED = ["softsign", "hard tanh", "ReLU6", "arctan", "x/√(1 + x²)"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", some(BOUNDED, {"arctan"}))
-def test_optimal_scaling(name):
-    """χ^out of the oracle is smaller on both sides of ρ*."""
-    text, phi, kinks, _ = TABLE[name]
-    net, averages = network(text, depth=10, bias_variance=0.01), Averages(phi, kinks)
-    best = ft.optimal_scaling(net, 0.03)
-    here, *beside = (
-        one_input(net.replace(branch_scale=best * factor), averages, 0.03)[4]
-        for factor in (1, 1 - 2e-4, 1 + 2e-4)
-    )
-    assert best > 0.01
-    assert max(beside) < here

@@ -32,14 +32,6 @@ def test_roots_do_not_extrapolate():
     np.testing.assert_allclose(root @ root.T, factor @ factor.T, rtol=0, atol=1e-14)
 
 
-def test_lower_roots_are_those_of_cholesky():
-    C = np.array([[0.6, 0.2, -0.1], [0.2, 0.5, 0.1], [-0.1, 0.1, 0.3]])
-    C = np.stack([C, 3 * C + 0.1])
-    np.testing.assert_allclose(lower_root(C), np.linalg.cholesky(C), rtol=1e-13)
-    singular = np.outer([1.0, -2.0, 0.0], [1.0, -2.0, 0.0])
-    assert not lower_root(singular)[:, 1:].any()
-
-
 @pytest.mark.parametrize("freedom", [0, 1, 2, 7])
 def test_wishart_matrices_have_their_moments(freedom):
     T = wishart_root(freedom, 3, np.random.default_rng(0), 40_000)

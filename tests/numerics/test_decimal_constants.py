@@ -7,7 +7,6 @@ from scipy.special import erf
 
 import fieldtheory as ft
 from fieldtheory.networks.activation_text import activation_from_text
-from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.examples import oracle
 from tests.oracles import hessian
 from tests.rounding import assert_same
@@ -59,25 +58,6 @@ def test_one_input(text):
     response = -np.linalg.inv(S21)
     assert found.output_response == pytest.approx(response[-1, 0], rel=1e-9)
     np.testing.assert_allclose(net.width * found.G11, G11, rtol=1e-9, atol=1e-14)
-
-
-CURVED = {
-    "log(1+exp(1.702*h))": lambda x: np.logaddexp(0, 1.702 * x),
-    "h*tanh(log(1+exp(1.702*h-0.37)))": lambda x: x * np.tanh(np.logaddexp(0, 1.702 * x - 0.37)),
-    "h/(1+exp(0.37-1.702*h))": lambda x: x / (1 + np.exp(0.37 - 1.702 * x)),
-    "sin(h-1.234)/(h-1.234)": lambda x: np.sinc((x - 1.234) / np.pi),
-}
-
-
-@pytest.mark.slow_but(0)
-@pytest.mark.parametrize("text", CURVED)
-def test_curvature(text):
-    """M'' by Hermite polynomials of φ², which no derivative of an exponential enters."""
-    K, z = 0.7, np.linspace(-14, 14, 4001)
-    weights = np.exp(-(z**2) / 2) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
-    exact = (weights * CURVED[text](np.sqrt(K) * z) ** 2 * (z**4 - 6 * z**2 + 3)).sum() / (4 * K**2)
-    found = layer_functions(activation_from_text(text)).curvature(K)
-    assert found == pytest.approx(exact, rel=1e-11)
 
 
 @pytest.mark.parametrize("phi", [slow("log(1 + exp(1.3*h))"), "max(0, 1.3*h) + min(0, 1.3*h)/100"])

@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev
 
 import fieldtheory as ft
 from fieldtheory.networks.activations import ACTIVATIONS
-from tests.tables import slow
+from tests.tables import slow, some
 
 DEGREE = 14
 NODES = chebyshev.chebpts1(DEGREE + 1)
@@ -89,6 +89,18 @@ def test_every_activation(name):
     check_two(name, 0.02, 0.05, -0.6, jumps=name in JUMPS)
 
 
+# Jumps; and an average that has a closed form, whose derivative has none.
+TYPED = [
+    *("where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"),
+    "h**2*exp(-h**2/3) + cos(h)/5",
+]
+
+
+@pytest.mark.parametrize("text", some(TYPED, TYPED[-1:]))
+def test_responses_of_what_is_typed(text):
+    check_one(text, 0.5)
+
+
 @pytest.mark.parametrize("name", ["erf", "gelu", "relu", "elu", slow("sin"), slow("hard_tanh")])
 @pytest.mark.parametrize("skip", [0.0, 0.9])
 def test_mean_shifts(name, skip):
@@ -159,7 +171,10 @@ RULES = {"deadline": None, "derandomize": True, "database": None}
 RULES["suppress_health_check"] = list(HealthCheck)
 
 
-def check_expression(text):
+@pytest.mark.slow
+@settings(max_examples=200, **RULES)
+@given(EXPRESSIONS)
+def test_piecewise_expressions(text):
     try:
         net = network(text)
     except ValueError as error:
@@ -169,17 +184,3 @@ def check_expression(text):
     check_one(text, 0.7, 1e-8)
     jumps = any(net.activation.pieces.jumps)
     check_two(text, 0.6, 1.1, 0.3, 1e-8, jumps)
-
-
-@pytest.mark.slow
-@settings(max_examples=8, **RULES)
-@given(EXPRESSIONS)
-def test_piecewise_expressions(text):
-    check_expression(text)
-
-
-@pytest.mark.slow
-@settings(max_examples=200, **RULES)
-@given(EXPRESSIONS)
-def test_many_piecewise_expressions(text):
-    check_expression(text)

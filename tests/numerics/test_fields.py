@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +15,6 @@ from tests.examples import K0_PAIR, network
 from tests.rounding import assert_same
 from tests.tables import slow
 
-PACKAGE = Path(ft.__file__).parent
-# What prints or checks formulas names blocks of the symbolic propagator.
-SYMBOLIC = ("theory", "precision", "literature", "report", "cli/options.py")
 RESULTS = {
     ft.Solution: FIELDS,
     ft.Ensemble: ensemble.FIELDS,
@@ -95,17 +91,6 @@ def test_what_simulations_measure_has_the_same_meaning():
         assert other.of_inputs == row.of_inputs or row.of_inputs == ("pair", "pair_")
 
 
-def test_names_of_fields_stand_in_the_table_only():
-    found = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        # Whether a field has been computed is asked by its name, too.
-        if re.search(r"""["']G11["'](?! in vars)""", path.read_text(encoding="utf-8"))
-    }
-    assert all(name.startswith(SYMBOLIC) for name in found)
-    assert "\n    G11 | " in (PACKAGE / "numerics/fields.py").read_text(encoding="utf-8")
-
-
 ROW = Field(
     name="doubled_kernels",
     symbol="2K^{(l)}",
@@ -151,39 +136,6 @@ def test_one_row_is_enough(doubled, K0, tmp_path):
     assert ROW.name in {entry.name for entry in compared.extrapolated}
     labels = [line.get_label() for line in solution.plot().axes[0].lines]
     assert any(label.startswith(f"${ROW.symbol}$") for label in labels)
-
-
-def test_fields_of_pairs_of_inputs_have_dimensions(monkeypatch, tmp_path):
-    row = Field(
-        name="coupled",
-        symbol="X^{(l,m)}",
-        long_name="covariances of pairs of inputs",
-        dims=("layer", "layer_"),
-        of_inputs=("pair", "pair_"),
-        batches=False,
-        order=1,
-        panel="fluctuations",
-    )
-    monkeypatch.setitem(FIELDS, row.name, row)
-    values = np.random.default_rng(0).normal(size=(5, 5, 3, 3))
-
-    @field
-    def coupled(solution):
-        return values / solution.network.width
-
-    coupled.__set_name__(ft.Solution, row.name)
-    monkeypatch.setattr(ft.Solution, row.name, coupled, raising=False)
-    solution = ft.solve(network(3), K0_PAIR)
-    assert row.name not in solution.to_xarray()
-    np.testing.assert_array_equal(solution.coupled, values / 200)
-    labelled = solution.to_xarray()
-    assert labelled.coupled.dims == ("layer", "layer_", "pair", "pair_")
-    assert labelled.pair.values.tolist() == ["(0,0)", "(0,1)", "(1,1)"]
-    solution.save(tmp_path / "s.npz")
-    np.testing.assert_array_equal(ft.Solution.load(tmp_path / "s.npz").coupled, values / 200)
-    grid = ft.sweep(network(3), K0_PAIR, over={"width": [100, 200]}, of=["coupled"])
-    assert grid.coupled.dims == ("width", "layer", "layer_", "pair", "pair_")
-    assert len(solution.plot().axes) == 3
 
 
 def test_rows_have_any_field_under_the_name_that_is_given():

@@ -181,14 +181,6 @@ def test_jumps_beyond_the_points_where_even_functions_are_noticed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [3, slow(12)])
-def test_wide_signals_of_many_layers(depth):
-    net = ft.ResidualNetwork(depth=depth, activation="erf")
-    s, expected = ft.solve(net, 200.0, digits=20), ft.solve(net, 200.0)
-    assert distance(s.G11, expected.G11) < 1e-12
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["erf", "tanh"])
 def test_mean_shift_behind_one_layer_by_other_integrals(name):
     """a' [(1/2) M'' a² ⟨g;g⟩ + a ∂⟨g(x);g(y)⟩/∂K_yy], by scores of the density."""

@@ -154,11 +154,6 @@ def test_batches_zero_inputs_and_identical_inputs():
     assert (same == same[:, :1, :1]).all()
 
 
-def test_jumps_are_refused():
-    with pytest.raises(ValueError, match="must have no jumps"):
-        ft.solve(network("sign(h)", 2), 0.3).log_tangent_kernels  # noqa: B018
-
-
 def test_files(tmp_path):
     found = ft.tangent_kernels(network("relu", 60, weight_variance=1e12), P)
     logs = found.log_tangent_kernels

@@ -44,11 +44,6 @@ def erf_slope(K):
     return 4 / pi / ((1 + 2 * K) * mpmath.sqrt(1 + 4 * mpf(K)))
 
 
-def erf_derivative_average(Kxx, Kyy, Kxy):
-    """<erf'(x) erf'(y)> = (4/pi) / sqrt((1 + 2 K_xx)(1 + 2 K_yy) - 4 K_xy^2)."""
-    return 4 / pi / mpmath.sqrt((1 + 2 * Kxx) * (1 + 2 * Kyy) - 4 * mpf(Kxy) ** 2)
-
-
 def erf_connected(Kxx, Kyy, Kxy):
     """<erf(x)^2 ; erf(y)^2> = int_0^Kxy <F'(x) F'(y)>_t dt with F = erf^2."""
 

@@ -12,18 +12,6 @@ def curve(values, error=None):
     return over_layers("kernels", "$K$", np.array(values), error)
 
 
-def test_panels_labels_and_colours():
-    groups = [[curve([1.0, 2.0, 3.0]), curve([2.0, 3.0, 4.0])], [curve([3.0, 4.0, 5.0])]]
-    figure = draw_layers({"kernels": groups, "responses": groups[1:]}, hidden=2)
-    first, second = figure.axes
-    assert (first.get_ylabel(), second.get_ylabel()) == ("kernels", "responses $K$")
-    assert first.get_legend() is not None and second.get_legend() is None
-    lines = first.lines[::2]
-    assert len({line.get_color() for line in lines}) == 3
-    assert [line.get_xdata().tolist() for line in lines] == [[0, 1]] * 3
-    assert [line.get_ydata().tolist() for line in first.lines[1::2]] == [[3.0], [4.0], [5.0]]
-
-
 @pytest.mark.parametrize(
     ("values", "scale"),
     [([0.0, 1.0, 10.0], "linear"), ([0.0, 1.0, 100.0], "log"), ([-1.0, 1.0, 100.0], "linear")],
@@ -40,11 +28,6 @@ def test_errors_are_bars():
     np.testing.assert_allclose(
         [np.ptp(segment[:, 1]) for segment in bars.lines[2][0].get_segments()], 2 * error
     )
-
-
-def test_no_panels():
-    with pytest.raises(ValueError, match="fields must have at least one panel, got none"):
-        draw_layers({}, hidden=2)
 
 
 def test_two_inputs_are_told_from_one_and_no_line_is_left_out():

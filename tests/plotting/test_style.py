@@ -9,7 +9,7 @@ import pytest
 
 from fieldtheory.figures import f25
 from fieldtheory.plotting import style
-from fieldtheory.plotting.curves import Curve, matrix_rows, write_csv
+from fieldtheory.plotting.curves import Curve, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,6 @@ def test_csv_keeps_every_digit_and_the_errors(tmp_path):
     for name, values in (("x", x), ("y", y), ("error", error)):
         assert [float(r[name]) for r in first] == values.tolist()
     assert {r["error"] for r in second} == {""}
-
-
-def test_rows_of_a_matrix():
-    matrix = np.arange(9.0).reshape(3, 3)
-    curves = matrix_rows("c", matrix)
-    assert [curve.label for curve in curves] == ["alpha = 1", "alpha = 2", "alpha = 3"]
-    assert all(curve.x.tolist() == [1, 2, 3] for curve in curves)
-    np.testing.assert_array_equal([curve.y for curve in curves], matrix)
 
 
 def test_names_the_extra_without_matplotlib(monkeypatch, numbers):

@@ -1,6 +1,5 @@
 """Tables as text: digits, empty cells, long rows, and what is imported for them."""
 
-import io
 import re
 import subprocess
 import sys
@@ -47,18 +46,6 @@ def test_sentences_are_broken_and_digits_are_not():
     text = tables.table_text(rows, "claims")
     assert max(map(len, text.splitlines())) <= 80
     assert rows[0]["number"] in text and text.count("many") == 12
-
-
-def test_a_terminal_wider_than_the_table_is_left_as_it_is(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setenv("TERM", "xterm")
-    tables.print_table(ROWS, "two kernels")
-    assert "0.333333" in screen.getvalue()
 
 
 def test_html():

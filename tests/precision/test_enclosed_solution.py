@@ -76,15 +76,6 @@ def test_identical_inputs():
     assert (s.kernels[:, 0, 1] == s.kernels[:, 0, 0]).all()
 
 
-@pytest.mark.slow
-def test_more_digits_lie_inside():
-    net = ft.ResidualNetwork(depth=2, activation="tanh", branch_scale=0.5)
-    few, many = enclosed(net, 0.25, 10), enclosed(net, 0.25, 22)
-    for field in ONE:
-        pairs = zip(getattr(few, field).ravel(), getattr(many, field).ravel(), strict=True)
-        assert all(coarse.overlaps(fine) for coarse, fine in pairs)
-
-
 def test_digits_that_are_not_reached(monkeypatch):
     net = ft.ResidualNetwork(depth=2, activation="tanh")
     monkeypatch.setattr("fieldtheory.precision.enclosed_solution.attempts", lambda digits: [60])

@@ -10,7 +10,7 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory import data as sets
-from fieldtheory.report import main_job
+from fieldtheory.report import main_job, results_folder
 from fieldtheory.report.results_folder import _take_place
 from fieldtheory.report.results_page import network_options
 from tests.rounding import assert_same
@@ -29,15 +29,16 @@ def made(small_run):
     return small_run
 
 
-@pytest.fixture
-def instant(monkeypatch):
-    """A run whose files are made at once, for tests of folders."""
+def new_files(folder):
+    for name in main_job.FILES:
+        (folder / name).write_text("new")
 
-    def write(folder, *_):
-        for name in main_job.FILES:
-            (folder / name).write_text("new")
 
-    monkeypatch.setattr(main_job, "_write", write)
+def filled(output, write=new_files):
+    """What a run does with its folder, with files that are made at once."""
+    folder = results_folder.replaceable(output, main_job.FILES)
+    with results_folder.built_aside(folder, main_job.FILES) as partial:
+        write(partial)
 
 
 class TestFiles:
@@ -152,68 +153,66 @@ class TestOtherNetworksAndSamples:
 
 
 class TestFolder:
-    def test_a_new_run_replaces_an_old_one(self, tmp_path, instant):
+    def test_a_new_run_replaces_an_old_one(self, tmp_path):
         folder = tmp_path / "results"
         for _ in range(2):
-            job(folder)
+            filled(folder)
             assert (folder / "report.html").read_text() == "new"
             (folder / "report.html").write_text("old")
         assert os.listdir(tmp_path) == ["results"]
 
-    def test_an_empty_folder_is_filled(self, tmp_path, instant):
+    def test_an_empty_folder_is_filled(self, tmp_path):
         (tmp_path / "results").mkdir()
-        job(tmp_path / "results")
+        filled(tmp_path / "results")
         assert (tmp_path / "results" / "report.html").exists()
 
     @pytest.mark.parametrize("ours", [True, False])
-    def test_other_files_are_never_removed(self, tmp_path, instant, ours):
+    def test_other_files_are_never_removed(self, tmp_path, ours):
         folder = tmp_path / "results"
         if ours:
-            job(folder)
+            filled(folder)
         else:
             folder.mkdir()
         (folder / "thesis.tex").write_text("five years")
         before = sorted(os.listdir(folder))
         with pytest.raises(ValueError, match=r"^output must be new, empty .* 'thesis.tex' in it$"):
-            job(folder)
+            filled(folder)
         assert sorted(os.listdir(folder)) == before
         assert os.listdir(tmp_path) == ["results"]
 
-    def test_files_that_look_like_ours_are_not_enough(self, tmp_path, instant):
+    def test_files_that_look_like_ours_are_not_enough(self, tmp_path):
         (tmp_path / "report.html").write_text("mine")
         with pytest.raises(ValueError, match=r"^output must be .* 'report.html' in it$"):
-            job(tmp_path)
+            filled(tmp_path)
 
-    def test_files_added_during_the_run_are_kept(self, tmp_path, instant, monkeypatch):
+    def test_files_added_during_the_run_are_kept(self, tmp_path):
         folder = tmp_path / "results"
-        job(folder)
+        filled(folder)
 
         def write(*_):
             (folder / "note.txt").write_text("mine")
 
-        monkeypatch.setattr(main_job, "_write", write)
         with pytest.raises(ValueError, match="output must be"):
-            job(folder)
+            filled(folder, write)
         assert (folder / "note.txt").exists()
         assert os.listdir(tmp_path) == ["results"]
 
     @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
     @pytest.mark.parametrize("older", [True, False])
-    def test_failure_midway_leaves_nothing(self, tmp_path, instant, monkeypatch, error, older):
+    def test_failure_midway_leaves_nothing(self, tmp_path, error, older):
         folder = tmp_path / "results"
         if older:
-            job(folder)
+            filled(folder)
             (folder / "report.html").write_text("old")
         seen = []
 
-        def fail(partial, *_):
+        def fail(partial):
             (partial / "action.tex").write_text("half")
             seen.extend(os.listdir(tmp_path))
             raise error
 
-        monkeypatch.setattr(main_job, "_write", fail)
         with pytest.raises(error):
-            job(folder)
+            filled(folder, fail)
         assert f"results.partial-{os.getpid()}" in seen
         assert os.listdir(tmp_path) == (["results"] if older else [])
         if older:

@@ -61,47 +61,6 @@ def test_optima_of_deep_networks_converge_to_both_orders(name):
     assert gaps[2][1] < 0.05 * gaps[1][1]
 
 
-@pytest.mark.slow
-def test_limit_is_that_of_the_flow_of_erf_typed_in():
-    p0, q0, r0 = PAIRS["different"]
-    w, b = 1.25, 0.05
-
-    def rates(t, y):
-        p, q, r, _ = y
-        F = [w * 2 / math.pi * math.asin(2 * k / (1 + 2 * k)) + b for k in (p, q)]
-        G = w * 2 / math.pi * math.asin(2 * r / math.sqrt((1 + 2 * p) * (1 + 2 * q))) + b
-        gain = w * 4 / math.pi / math.sqrt((1 + 2 * p) * (1 + 2 * q) - 4 * r * r)
-        return [*F, G, gain]
-
-    found = integrate.solve_ivp(
-        rates, (0, 40), [p0, q0, r0, 0], rtol=1e-12, atol=1e-14, dense_output=True
-    ).sol
-
-    def log_response(t):
-        p, q, r, growth = found(t)
-        return growth - math.log((1 + 2 * p) * (1 + 2 * q) - 4 * r * r) / 2
-
-    times = np.linspace(0.1, 40, 20_000)
-    heights = np.array([log_response(t) for t in times])
-    best = times[heights.argmax()]
-    network = ft.ResidualNetwork(depth=7)
-    c = scaling(network, PAIRS["different"], method="deep_limit") * math.sqrt(7)
-    assert c**2 == pytest.approx(best, abs=2e-3)
-    step = 1e-3
-    slope = (log_response(c**2 + step) - log_response(c**2 - step)) / (2 * step)
-    assert abs(slope) < 1e-7
-
-
-@pytest.mark.slow
-def test_scaled_optima_depend_on_the_correlation_without_a_bound():
-    # No universality: they follow the trajectory, and diverge for identical inputs.
-    network = ft.ResidualNetwork(depth=1)
-    correlations = np.array([-0.6, 0.6, 0.99, 0.9999])
-    found = [scaling(network, (0.05, 0.05, 0.05 * c), method="deep_limit") for c in correlations]
-    np.testing.assert_allclose(found, [2.03, 2.88, 6.0, 9.8], rtol=0.02)
-    assert (np.diff(found) > 0).all()
-
-
 def test_scaled_optima_depend_on_depth_only_through_the_root():
     shallow, deep = (
         scaling(ft.ResidualNetwork(depth=L), PAIRS["equal"], method="deep_limit") * math.sqrt(L)
@@ -200,7 +159,8 @@ def precise_limit(distance):
 
 @pytest.mark.slow_but(0)
 @pytest.mark.parametrize(
-    "distance, tolerance", [(1e-3, 1e-10), (1e-6, 2e-10), (1e-9, 2e-7), (4e-12, 1e-4)]
+    "distance, tolerance",
+    [(0.4, 1e-9), (1e-3, 1e-10), (1e-6, 2e-10), (1e-9, 2e-7), (4e-12, 1e-4)],
 )
 def test_nearly_identical_inputs_lose_digits_as_stated(distance, tolerance):
     pair = (0.05, 0.05, 0.05 * (1 - distance))

@@ -16,7 +16,7 @@ from fieldtheory.scaling import deep_limit, output_variance
 from fieldtheory.scaling.deep_limit import END, START, correction
 from fieldtheory.theory import linearised
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.depth_flow import KERNEL, STEP, modified_flow
+from fieldtheory.theory.depth_flow import KERNEL, STEP
 from tests.tables import crossed, slow
 
 K, h = KERNEL, STEP
@@ -41,41 +41,6 @@ def erf_network(depth=1, **parameters):
 def limit(network, K0):
     """c*."""
     return ft.optimal_scaling(network, K0, method="deep_limit") * math.sqrt(network.depth)
-
-
-def test_flow_of_the_modified_rate_is_an_euler_step():
-    t, v = sp.Symbol("t"), sp.Function("v")
-    (rate,) = modified_flow([v(K)], [K])
-    # Taylor series of the flow for the time t = h, up to the order h².
-    series, term = K, K
-    for n in range(1, 3):
-        term = sp.diff(term, K) * rate
-        series += t**n / sp.factorial(n) * term
-    step = sp.expand(series.subs(t, h).doit())
-    assert sp.simplify(step.coeff(h, 1) - v(K)) == 0
-    assert sp.simplify(step.coeff(h, 2)) == 0
-
-
-@pytest.mark.slow
-def test_flow_of_two_variables_is_followed_one_order_better():
-    x, y = sp.symbols("x y")
-    field = [sp.sin(y) + 1, x * y]
-    modified = modified_flow(field, [x, y])
-
-    def gap(rates, steps):
-        size = 1 / steps
-        rate = sp.lambdify([x, y], [e.subs(h, size) for e in rates])
-        euler = sp.lambdify([x, y], field)
-        exact = integrate.solve_ivp(
-            lambda t, z: rate(*z), (0, 1), [0.3, 0.2], rtol=1e-12, atol=1e-13
-        ).y[:, -1]
-        point = np.array([0.3, 0.2])
-        for _ in range(steps):
-            point = point + size * np.array(euler(*point))
-        return np.abs(point - exact).max()
-
-    assert gap(field, 40) / gap(field, 80) == pytest.approx(2, rel=0.1)
-    assert gap(modified, 40) / gap(modified, 80) == pytest.approx(4, rel=0.1)
 
 
 def test_response_solves_its_equation_of_motion():
@@ -222,17 +187,6 @@ def test_orders_converge_as_they_should(parameters):
         rates = np.log2(np.array(gaps[order][:-1]) / gaps[order][1:])
         np.testing.assert_allclose(rates, power, atol=0.02)
     assert gaps[2][0] < 0.05 * gaps[1][0]
-
-
-def test_correction_is_that_of_extrapolated_exact_optima():
-    network, depths = erf_network(), np.array([200, 400, 800])
-    exact = [ft.optimal_scaling(network.replace(depth=int(L)), 0.05) ** 2 * L for L in depths]
-    # T_0 + T_1/L + T_2/L²
-    fitted = np.polynomial.polynomial.polyfit(1 / depths, exact, 2)
-    assert limit(network, 0.05) ** 2 == pytest.approx(fitted[0], rel=1e-7)
-    deep = network.replace(depth=1000)
-    found = ft.optimal_scaling(deep, 0.05, method="deep_limit", order=2) ** 2 * 1000
-    assert 1000 * (found - limit(network, 0.05) ** 2) == pytest.approx(fitted[1], rel=2e-3)
 
 
 @pytest.mark.parametrize(("depth", "K0"), crossed([1, 2, 10, 300], [0.2511321, 0.3, 5.0]))

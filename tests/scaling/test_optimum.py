@@ -14,8 +14,7 @@ from scipy import optimize
 import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from fieldtheory.scaling import exact, few_pairs, mean_scaling, optimum, responses
-from tests.rounding import assert_same
+from fieldtheory.scaling import exact, few_pairs, mean_scaling, responses
 from tests.tables import slow
 
 K0 = np.array([[0.05, 0.03], [0.03, 0.05]])
@@ -64,15 +63,6 @@ def test_covariance_optimum_is_where_a_scalar_optimiser_finds_it(depth):
     assert found[0, 0] == pytest.approx(ft.optimal_scaling(network, 0.05), rel=1e-12)
 
 
-def test_optima_of_the_papers_network_lie_outside_the_range_its_text_claims():
-    # F25 section III.1 puts them between 0.1 and 0.3.
-    shallow = ft.optimal_scaling(ft.ResidualNetwork(depth=10), K0)
-    deep = ft.optimal_scaling(ft.ResidualNetwork(depth=200), K0)
-    assert shallow[0, 0] == pytest.approx(0.3265, abs=1e-4)
-    assert shallow[0, 1] == pytest.approx(1.089, abs=1e-3)
-    assert deep[0, 0] == pytest.approx(0.0685, abs=1e-4)
-
-
 def test_matrix_of_optima_is_symmetric_and_each_entry_is_that_of_its_pair():
     X = np.random.default_rng(3).normal(size=(4, 9))
     kernel = 0.05 * X @ X.T / 9
@@ -107,14 +97,6 @@ def test_pairs_of_equal_inputs_have_no_optimum_and_are_left_out_of_the_mean(meth
     means = mean_scaling(found)
     np.testing.assert_allclose(means[1], expected[0, 1], rtol=1e-12)
     np.testing.assert_allclose(means[0], found.diagonal().mean(), rtol=1e-14)
-
-
-def test_the_response_of_equal_inputs_grows_with_the_scale():
-    network = ft.ResidualNetwork(depth=10)
-    heights = [
-        response(network, np.full((2, 2), 0.05), rho, (0, 1)) for rho in (0.3265, 3, 30, 300)
-    ]
-    assert (np.diff(heights) > 0).all()
 
 
 def test_optimum_of_a_pair_grows_without_bound_as_the_inputs_become_identical():
@@ -381,17 +363,6 @@ def test_tolerance_of_the_integrals():
     np.testing.assert_allclose(*found, rtol=1e-6)
     with pytest.raises(ValueError, match="rtol must be a number from 1e-14 to 0.1, got 1"):
         ft.optimal_scaling(network, 0.05, rtol=1)
-
-
-def test_progress_is_shown_and_changes_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(optimum, "_AT_ONCE", 2)
-    monkeypatch.setattr("fieldtheory.numerics.chunks.SILENCE", 0.0)
-    network, kernel = ft.ResidualNetwork(depth=5), 0.05 * np.eye(4) + 0.02
-    found = ft.optimal_scaling(network, kernel, progress=True)
-    assert "optimal_scaling" in capsys.readouterr().err
-    monkeypatch.undo()
-    assert_same(found, ft.optimal_scaling(network, kernel))
-    assert capsys.readouterr().err == ""
 
 
 def test_gains_of_many_layers_at_once_are_those_of_one_after_the_other(monkeypatch):

@@ -1,7 +1,5 @@
 """The linearised recursion, its closed forms and the scaling it leads to (F25 eqs. (62)-(68))."""
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
@@ -148,35 +146,6 @@ def test_solved_linear_network_ends_at_the_edge_of_the_dynamic_range(slope):
     assert solution.kernels[-2] == pytest.approx(0.7**2, rel=1e-12)
 
 
-@pytest.mark.parametrize("depth", [1, 12])
-def test_response_of_the_solved_linear_network(depth):
-    h = sp.Symbol("h")
-    network = ft.ResidualNetwork(
-        depth=depth, activation=1.5 * h, branch_scale=0.4, readout_weight_variance=0.7
-    )
-    numbers = {
-        SLOPE: 1.5,
-        SCALE: 0.4,
-        sym.WEIGHT: math.sqrt(1.25),
-        sym.READOUT_WEIGHT: math.sqrt(0.7),
-        DEPTH: depth,
-    }
-    formula = float(linearised.linearised_response().subs(numbers))
-    assert ft.solve(network, 0.05).output_response == pytest.approx(formula, rel=1e-12)
-
-
-def test_slope_one_is_the_form_of_the_earlier_paper():
-    # F23 eq. (8).
-    network = ft.ResidualNetwork(depth=20, weight_variance=1.3, bias_variance=0.2)
-    ratio = (1.3 / 4 + 0.2) / (1.3 * 0.05 + 0.2)
-    expected = math.sqrt((ratio ** (1 / 20) - 1) / 1.3)
-    found = saturation.scaling(network, np.array(0.05), "saturation", 1.0, slope=1)
-    assert found == pytest.approx(expected, rel=1e-13)
-    expected = math.sqrt(math.log(ratio) / 1.3 / 20)
-    found = saturation.scaling(network, np.array(0.05), "large_depth", 1.0, slope=1)
-    assert found == pytest.approx(expected, rel=1e-14)
-
-
 @pytest.mark.parametrize("method", ["saturation", "large_depth"])
 @pytest.mark.parametrize("K0", [0.25, 0.3, 100.0])
 def test_input_that_fills_the_range_has_its_optimum_at_zero(method, K0):
@@ -192,15 +161,6 @@ def test_without_bias_only_the_ratio_of_range_and_input_counts():
     assert first == pytest.approx(second, rel=1e-14)
     with pytest.raises(ValueError, match="K0 must be > 0 without biases"):
         saturation.scaling(network, np.array(0.0), "saturation", 1.0)
-
-
-def test_bias_alone_fills_the_range():
-    network = ft.ResidualNetwork(depth=6, bias_variance=0.3)
-    found = saturation.scaling(network, np.array(0.0), "saturation", 1.0)
-    with mpmath.workdps(30):
-        slope = 2 / mpmath.sqrt(mpmath.pi)
-    expected = by_bisection(slope, 1.25, 0.3, 0.0, 0.25, 6)
-    assert found == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(

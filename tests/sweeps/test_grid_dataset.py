@@ -93,11 +93,6 @@ def test_lines_over_layers(grids):
     assert len(first.lines) == 6
 
 
-def test_axes_are_logarithmic_where_values_widen(grids):
-    assert grids["depths"].plot().axes[0].get_xscale() == "log"
-    assert grids["two axes"].plot().axes[0].get_xscale() == "linear"
-
-
 def test_what_is_chosen_from_it_is_a_grid(grids):
     chosen = grids["two axes"].sel(depth=4)
     assert isinstance(chosen, GridDataset) and len(chosen.plot().axes[0].lines) == 1

@@ -163,12 +163,6 @@ def test_as_many_kernels_as_layers_are_not_taken_for_layers(kernel, scale):
                 np.testing.assert_allclose(values[k], expected, rtol=1e-13)
 
 
-def test_fields_are_named_in_words_and_in_latex():
-    grid = ft.sweep(NET, 0.05, over={"width": [50, 100]}, of=["kernels", "optimal_scaling"])
-    assert grid.kernels.attrs == {"long_name": "kernels", "symbol": "K^{(l)}", "units": "1"}
-    assert grid.optimal_scaling.attrs["symbol"] == r"\rho^*"
-
-
 def test_two_processes_give_the_same_numbers():
     over = {"branch_scale": np.linspace(0.1, 1, 7), "depth": [3, 4]}
     one = ft.sweep(NET, 0.05, over=over, chunk=3)
@@ -185,10 +179,10 @@ class TestResuming:
     def test_after_an_exception(self, tmp_path, monkeypatch, counted):
         original = parameter_grid._group
 
-        def fail(network, changes, *rest):
+        def fail(grid, changes, points):
             if changes["depth"] == 5:
                 raise ArithmeticError("stop")
-            return original(network, changes, *rest)
+            return original(grid, changes, points)
 
         with monkeypatch.context() as patch:
             patch.setattr(parameter_grid, "_group", fail)
@@ -243,9 +237,9 @@ def test_parts_in_a_folder_take_some_seconds_by_their_deepest_point(tmp_path, mo
     """Of a clock that counts layers, a part has no more than it says; found parts stay parts."""
     clock, solved = [0.0], parameter_grid._solved
 
-    def counting(network, kernel, points, quantities):
+    def counting(grid, points):
         clock[0] += sum(point["depth"] for point in points)
-        return solved(network, kernel, points, quantities)
+        return solved(grid, points)
 
     monkeypatch.setattr(parameter_grid, "_solved", counting)
     monkeypatch.setattr(parameter_grid.time, "monotonic", lambda: clock[0])

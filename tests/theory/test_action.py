@@ -54,28 +54,6 @@ def test_action_vanishes_without_conjugates(depth, inputs):
     assert at_zero(action, action.expression) == 0
 
 
-def test_covariance_of_signals():
-    """Cov(h^(k), h^(l)) = A_lk K^(k) for k <= l, and K^(l) = γ_l² K^(l-1) + C^(l)."""
-    K = family_action(ft.ResidualNetwork, 4).covariance
-    gamma = [sym.skip_scale(l) for l in range(5)]
-    for k, l in itertools.combinations_with_replacement(range(5), 2):
-        assert sp.expand(K[k, l] - sp.Mul(*gamma[k + 1 : l + 1]) * K[k, k]) == 0
-        assert K[k, l] == K[l, k]
-    for l in range(1, 5):
-        assert sp.expand(K[l, l] - gamma[l] ** 2 * K[l - 1, l - 1] - sym.kernel(l)) == 0
-
-
-def test_fields_of_two_inputs():
-    action = family_action(ft.ResidualNetwork, 1, 2)
-    assert [str(c) for c in action.kernels[3:6]] == [
-        "C^{(1)}_{1 1}",
-        "C^{(1)}_{1 2}",
-        "C^{(1)}_{2 2}",
-    ]
-    assert (len(action.kernels), len(action.variables)) == (9, 4)
-    assert action.covariance[0, 3] == sym.skip_scale(1) * sym.kernel(0, (0, 1), 2)
-
-
 @cache
 def gradient(action, field):
     return action.expression.diff(field)
@@ -122,15 +100,6 @@ def test_third_derivatives_are_derivatives_of_the_hessian():
     for m, k, j in [(1, 2, 0), (2, 2, 1), (4, 3, 2), (1, 1, 0), (2, 1, 3)]:
         vertex = action.derivative((m, k), (j,))
         assert equal(vertex, hessian.S22[m, k].rewrite(GaussianAverage).diff(C[j]))
-
-
-def test_third_cumulant():
-    action = family_action(ft.ResidualNetwork, 1)
-    h, K = sym.signal(0), sym.kernel(0)
-    a = sym.branch_scale(1) ** 2 * sym.WEIGHT**2
-    m = [GaussianAverage(sym.phi(h) ** (2 * n), h, K) for n in range(4)]
-    cumulant = m[3] - 3 * m[2] * m[1] + 2 * m[1] ** 3
-    assert equal(action.derivative((1, 1, 1)), sym.WIDTH * a**3 * cumulant)
 
 
 @pytest.mark.slow

@@ -82,20 +82,6 @@ def test_it_compiles_and_fits_the_page(name, options, tmp_path):
     assert ("[twocolumn]" in text) == (options.get("width") == 246)
 
 
-@pytest.mark.slow
-def test_a_column_is_that_of_another_document(tmp_path):
-    """What stands below the title fits two columns of an article without the lengths above it."""
-    text = ft.derive(1, 2, "gelu").document("explicit", width=246).split(r"\maketitle")[1]
-    lengths = r"\textwidth=512pt\columnsep=20pt"
-    tex = tmp_path / "source" / "appendix.tex"
-    tex.parent.mkdir()
-    tex.write_text(
-        rf"\documentclass[twocolumn]{{article}}\usepackage{{amsmath,hyperref}}{lengths}"
-        rf"\begin{{document}}{text}"
-    )
-    assert complaints(compiled(tex, tmp_path)) == []
-
-
 def of_document(document):
     """The symbols in its formulas, and those in its list."""
     text, listed = document.split(r"\section{Symbols}")
@@ -133,16 +119,6 @@ def test_remarks_on_misprints_can_be_left_out(notation):
         for t in (with_remarks, without)
     ]
     assert formulas_of[0] == formulas_of[1]
-
-
-@pytest.mark.slow
-def test_letters_columns_and_functions_are_those_asked_for():
-    th = ft.derive(2, activation="tanh")
-    plain, paper = (th.document(**options) for options in ({}, {"notation": "F25"}))
-    assert r"\mathcal{G}_{12}^{l m}" in paper and "G_{12}^{l m}" in plain
-    assert "a_{l} M'_{l - 1}" in plain and "a_{l} M'_{l - 1}" not in paper
-    explicit = th.document("explicit")
-    assert "S_{22} &= N \\begin{pmatrix}" in explicit and "M'_{2} \\chi^{(2)}" in explicit
 
 
 @pytest.mark.slow_but(1)

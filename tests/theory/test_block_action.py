@@ -1,6 +1,5 @@
 """The action of networks of a stream and branches, and what follows from it."""
 
-import itertools
 import re
 from dataclasses import replace
 from functools import cache
@@ -29,7 +28,7 @@ from tests.tables import slow
 from tests.test_derivations import compiled, complaints
 from tests.theory.test_action import at_zero
 from tests.theory.test_appendix import of_document
-from tests.theory.typesetting.test_latex import typeset
+from tests.theory.typesetting.test_latex import GOLDEN, typeset
 from tests.theory.typesetting.test_symbols import undefined
 
 PHI = {"tanh": np.tanh, "erf": erf, "relu": lambda x: np.maximum(x, 0), "linear": lambda x: x}
@@ -164,42 +163,6 @@ def test_hessian_by_differentiating_the_whole_action_first(of):
             assert k > l or vanishes(at_zero(action, slope.diff(other)) - H.S22[k, l])
 
 
-@pytest.mark.slow
-def test_fluctuations_are_blocks_of_branches_and_products_of_the_stream():
-    """Wick's theorem for x = γ s(x) + f, typed; branches are independent of it and each other."""
-    th = theory("tanh", "rms", "post", inputs=2)
-    action, S22, of = th.network_action, th.hessian.S22, th.symbols
-    assert th.hessian.S11.is_zero_matrix and th.hessian.S21.is_lower
-    *_, ends = action.populations
-    for one, other in itertools.combinations(action.populations, 2):
-        assert S22[list(one.fields), list(other.fields)].is_zero_matrix
-    assert S22[list(ends.fields), list(ends.fields)].is_zero_matrix
-    own, later, branch = (action.kernels.index(of[name]) for name in ("X_0_12", "X_1_11", "C_1_12"))
-    scale = [1 / sp.sqrt(of[f"X_0_{s}{s}"] + of.epsilon) for s in (1, 2)]
-    typed = 2 * of.N * (of.gamma * scale[0]) ** 2 * of.C_0_11 * of.C_0_12
-    assert sp.simplify(S22[own, later] - typed) == 0
-    u, X = [of.u_1_1, of.u_1_2], [[of.X_0_11, of.X_0_12], [of.X_0_12, of.X_0_22]]
-    variance = of.sigma_w**2, of.sigma_b**2
-    Q = [
-        [variance[0] * X[i][j] * scale[i] * scale[j] + variance[1] for j in (0, 1)] for i in (0, 1)
-    ]
-    square = sp.tanh(u[0]) * sp.tanh(u[1])
-    typed = ConnectedCorrelator(square, square, u, Q)
-    assert S22[branch, branch] == of.M * of.rho_1**4 * of.sigma_wprime**4 * typed
-
-
-def test_one_linear_layer_is_exact_to_its_order():
-    """Var X of x = γ h + W' W h, by the law of total variance over h, W and W'."""
-    th = ft.derive(ft.BlockNetwork(depth=1, activation="linear", normalization=None))
-    of, place = th.symbols, th.network_action.kernels.index(th.symbols.X_1)
-    K, gain = of.C_0, of.rho**2 * of.sigma_wprime**2 * of.sigma_w**2
-    C = gain * K
-    typed = (of.gamma**2 + gain) ** 2 * 2 * K**2 / of.N + 2 * C**2 / of.M
-    typed += (4 * of.gamma**2 * K * C + 2 * C**2) / of.N
-    found = th.propagator.G11[place, place].subs({of.C_1: C, of.X_0: K})
-    assert sp.simplify((found - typed).subs({of.sigma_b: 0, of.sigma_bprime: 0})) == 0
-
-
 @pytest.mark.slow_but(3)
 @pytest.mark.parametrize("of", [n for n in NETWORKS if n[1] != "layer"], ids=str)
 def test_what_is_printed_follows_from_the_propagator(of):
@@ -257,28 +220,10 @@ def test_parameters_that_differ_from_layer_to_layer_have_an_index():
     assert {"rho", "sigma_wprime_1", "sigma_wprime_2"} < set(plain.symbols)
 
 
-NORMED = r"""\begin{aligned}
-&\begin{aligned}
-X^{(0)}_{*} = C^{(0)}_{*} &= C^{(0)}_{\mathrm{data}} \\
-C^{(l)}_{*} &= a_{l} \left\langle \phi(u^{(l)})^{2} \right\rangle_{\mathcal{N}(0, Q^{(l)})} + c_{l} \quad (1 \leq l \leq L) \\
-X^{(l)}_{*} &= C^{(l)}_{*} + \frac{\gamma^{2} X^{(l - 1)}_{*}}{X^{(l - 1)}_{*} + \epsilon} \quad (1 \leq l \leq L) \\
-C^{(L + 1)}_{*} &= \frac{a_{L + 1} X^{(L)}_{*}}{X^{(L)}_{*} + \epsilon} + c_{L + 1} \\
-\tilde{C}^{(l)}_{*} = \tilde{X}^{(l)}_{*} &= 0
-\end{aligned} \\
-&\begin{aligned}
-a_{l} &= \rho_{l}^{2} \sigma_{w'}^{2} \\
-a_{L + 1} &= \sigma_{w,\mathrm{out}}^{2} \\
-c_{l} &= \rho_{l}^{2} \sigma_{b'}^{2} \\
-c_{L + 1} &= \sigma_{b,\mathrm{out}}^{2} \\
-\langle \left(u^{(l)}\right)^{2} \rangle_{\mathcal{N}(0, Q^{(l)})} &= \frac{\sigma_{w}^{2} X^{(l - 1)}}{X^{(l - 1)} + \epsilon} + \sigma_{b}^{2} \\
-C^{(0)}_{\mathrm{data}} &= \frac{\sigma_{w,\mathrm{in}}^{2}}{d_{\mathrm{in}}} x^{\mathsf{T}} x + \sigma_{b,\mathrm{in}}^{2} \\
-\phi(h) &= \tanh(h)
-\end{aligned}
-\end{aligned}"""  # noqa: E501
-
-
 def test_saddle_point_in_latex():
-    assert theory("tanh", "rms", "post").latex("saddle_point") == NORMED
+    shown = theory("tanh", "rms", "post").latex("saddle_point")
+    golden = GOLDEN / "saddle_point_of_blocks.tex"
+    assert shown + "\n" == golden.read_text(encoding="utf-8")
 
 
 # Blocks stand in the Hessian and the propagator.
@@ -415,14 +360,3 @@ def test_what_is_refused(call, message):
         call()
     with pytest.raises(TypeError, match="network must be a BlockNetwork, got a ResidualNetwork"):
         theory("tanh").lambdify("S21")(ft.ResidualNetwork(depth=2), 0.5)
-
-
-@pytest.mark.slow
-def test_it_says_what_it_is_and_agrees_with_solve():
-    th = theory("erf", "rms", "pre", True)
-    assert str(th) == "Derivation(BlockNetwork, depth 2, one input, φ erf)"
-    assert th._repr_latex_().startswith("$$\\begin{aligned}")
-    assert th.hessian._repr_latex_() == f"$${th.latex('hessian')}$$"
-    own = places(th.network_action, "C")
-    G11 = th.lambdify("G11")(th.network, 0.7)[np.ix_(own, own)]
-    np.testing.assert_allclose(G11, ft.solve(th.network, 0.7).G11, rtol=1e-10, atol=1e-16)

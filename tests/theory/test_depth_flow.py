@@ -4,7 +4,7 @@ import sympy as sp
 
 from fieldtheory.theory import depth_flow
 from fieldtheory.theory import notation as sym
-from fieldtheory.theory.depth_flow import P, Q, R, flow_rate, step_rate
+from fieldtheory.theory.depth_flow import P, Q, R, step_rate
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, K_YY, layer_averages
 
 
@@ -27,22 +27,6 @@ def test_rate_of_relu_is_that_of_the_paper():
     for values in ({P: 1, Q: 2, R: 0.5}, {P: 0.3, Q: 0.3, R: -0.29}):
         point = values | {sym.WEIGHT: 1.3, sym.BIAS: 0.4}
         assert abs(float((ours - printed).subs(point))) < 1e-14
-
-
-def test_a_layer_is_a_step_of_the_flow():
-    average, gain, theta = sp.symbols("M D theta")
-    assert depth_flow.step_rate(average) == sym.WEIGHT**2 * average + sym.BIAS**2
-    rate = depth_flow.tangent_rate(theta, average, gain)
-    assert sp.expand(rate - depth_flow.step_rate(average) - sym.WEIGHT**2 * gain * theta) == 0
-
-
-def test_covariance_of_equal_inputs_is_a_variance():
-    F = flow_rate(layer_averages(activation=sp.erf)).doit()
-    G = covariance_rate(sp.erf).doit()
-    K = depth_flow.KERNEL
-    values = {sym.WEIGHT: 1, sym.BIAS: 0}
-    same = (G.subs({P: K, Q: K, R: K}) - F).subs(values)
-    assert abs(float(same.subs(K, 0.7))) < 1e-15
 
 
 def first_change(field, variables, changes, step):
@@ -88,11 +72,3 @@ def test_a_displacement_moves_as_the_first_change():
     ]
     moved = sp.Matrix(field).jacobian(sp.Matrix(variables)) * sp.Matrix(w)
     assert sp.simplify(moved - sp.Matrix(rates)) == sp.zeros(2, 1)
-
-
-def test_linearisation_of_an_entry():
-    flow = depth_flow.entry_flow(2)
-    assert len(flow.average) == len(flow.gain) == len(flow.moves) == 4
-    tangent = flow.moves[-1] * flow.gain[0] * sym.WEIGHT**2
-    assert sp.expand(flow.changes[1]).coeff(flow.moves[-1]) * flow.moves[-1] == tangent
-    assert flow.changes[0].free_symbols.isdisjoint(flow.gain)

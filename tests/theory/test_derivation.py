@@ -12,14 +12,6 @@ from tests.examples import derivation
 from tests.tables import slow
 
 
-def test_parts_are_derived_once():
-    th = derivation(2)
-    assert th.hessian is th.hessian
-    assert th.propagator.G12 is th.propagator.G12
-    assert th.saddle_point is th.saddle_point
-    assert th.action is th.network_action.expression
-
-
 @pytest.mark.parametrize("name", ["S11", "S12", "S21", "S22", "G11", "G12", "G21", "G22"])
 def test_blocks_by_name(name):
     th = derivation(1)
@@ -97,18 +89,6 @@ def test_saturation_is_that_of_the_network_of_the_paper(quantity):
             other.latex(quantity)
 
 
-def test_responses_layer_by_layer_are_those_of_any_layer_with_numbers_put_in():
-    """η^(l), χ^(l) and χ^out of two layers, and G11 as the product that they make."""
-    of = {
-        "residual_response": r"\eta^{(1)} &= a_{1} M'_{0} \eta^{(0)} \\",
-        "response": r"\chi^{(2)} &= \left(\gamma_{2}^{2} + a_{2} M'_{1}\right) \chi^{(1)} \\",
-        "output_response": r"\chi^{\mathrm{out}} &= a_{3} M'_{2} \chi^{(2)} \\",
-        "G11": r"G_{11} = G_{12} S_{22} G_{21} \\",
-    }
-    for quantity, line in of.items():
-        assert line in derivation(2).latex(quantity, layers="explicit")
-
-
 def test_symbols_by_name():
     found = derivation(2, 2).symbols
     assert found.N == sym.WIDTH and found.sigma_w == sym.WEIGHT
@@ -121,11 +101,6 @@ def test_symbols_by_name():
     assert all(name.isidentifier() for name in found) and len(found) == len(set(found.values()))
     assert ft.derive(2).symbols.rho == sym.branch_scale()
     assert ft.derive(2).action.diff(ft.derive(2).symbols.C_1) != 0
-
-
-def test_unknown_symbols():
-    found = ft.derive(1).symbols
-    assert "sigma_v" not in found and not hasattr(found, "__array__")
 
 
 def test_a_derivation_is_shown_in_one_line():

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from fieldtheory.theory import notation as sym
-from tests.examples import K0_PAIR, PHI, block, network, oracle
-from tests.oracles import exact, hessian, recursion
-from tests.rounding import assert_same
+from tests.examples import K0_PAIR, block, network, oracle
+from tests.oracles import recursion
 from tests.tables import crossed, slow
 
 K0 = 0.4
@@ -93,49 +91,3 @@ def test_two_inputs(derived, gamma):
     A = np.array(recursion.skip_matrix(oracle(net)), dtype=float)
     kernels = np.einsum("lm,mpq->lpq", A**2, response[:-1, :, 0, :])
     close(kernels, full_matrix(solution))
-
-
-@pytest.mark.slow_but(7)
-@activations
-@gammas
-def test_blocks_against_the_oracle(activation, gamma):
-    """Differences and quadrature of the definitions; the oracle divides by N."""
-    net = chosen(3, activation, gamma)
-    S21 = hessian.S21(oracle(net), K0, PHI[activation])
-    S22 = hessian.S22(oracle(net), K0, PHI[activation])
-    G11, G12, _, _ = hessian.propagator(hessian.hessian(S21, S22))
-    np.testing.assert_allclose(block("S21", 3)(net, K0) / net.width, S21, rtol=0, atol=2e-12)
-    np.testing.assert_allclose(block("S22", 3)(net, K0) / net.width, S22, rtol=0, atol=1e-13)
-    solution = ft.solve(net, K0)
-    np.testing.assert_allclose(solution.G12 * net.width, G12, rtol=0, atol=5e-12)
-    np.testing.assert_allclose(solution.G11 * net.width, G11, rtol=0, atol=5e-12)
-
-
-@pytest.mark.slow
-def test_two_inputs_against_the_oracle():
-    """The oracle orders the fields of a layer (11), (22), (12)."""
-    net = network(2)
-    order = [3 * l + entry for l in range(4) for entry in (0, 2, 1)]
-    mine = block("S21", 2, 2)(net, K0_PAIR)[np.ix_(order, order)] / net.width
-    theirs = hessian.S21(oracle(net), K0_PAIR, PHI["erf"]).reshape(12, 12)
-    np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-12)
-    closed = recursion.response(oracle(net), K0_PAIR, lambda *k: float(exact.erf_average(*k)))
-    np.testing.assert_allclose(-np.linalg.inv(mine), closed.reshape(12, 12), rtol=0, atol=5e-12)
-
-
-def test_values_of_the_symbols():
-    from fieldtheory.theory.evaluation import symbol_values
-
-    net = network(2)
-    values = symbol_values(net, K0_PAIR, 2)
-    assert values[sym.WIDTH] == 200
-    assert values[sym.WEIGHT] ** 2 == pytest.approx(net.weight_variance)
-    assert values[sym.READOUT_BIAS] ** 2 == pytest.approx(0.1)
-    assert values[sym.branch_scale(2)] == pytest.approx(0.8)
-    assert values[sym.data_kernel((0, 1), 2)] == 0.15
-    assert values[sym.INPUT_WIDTH] == 1.0
-    assert symbol_values(net, K0_PAIR, 2, "F25")[sym.INPUT_WIDTH] == pytest.approx(0.5)
-
-
-def test_kernel_may_be_a_matrix_of_one_input():
-    assert_same(block("S21", 1)(network(1), [[K0]]), block("S21", 1)(network(1), K0))

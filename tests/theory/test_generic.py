@@ -136,13 +136,6 @@ def test_covariance(depth):
         assert equal(formula.xreplace(known), th.propagator.G11[l, m])
 
 
-def test_a_wrong_formula_is_seen():
-    S21 = derivation(2).hessian.S21
-    formula = explicit(generic.mixed_block(2, 0), 2)
-    assert expand_averages(2 * formula - S21[2, 0]) != 0
-    assert expand_averages(explicit(generic.mixed_block(2, 1), 2) - S21[2, 0]) != 0
-
-
 def at_numbers(name, n):
     """A block of the table at the numbers of layers, in short symbols."""
     (array,) = FORMULAS[name](n)

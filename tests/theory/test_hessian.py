@@ -5,7 +5,6 @@ import itertools
 import pytest
 import sympy as sp
 
-import fieldtheory as ft
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from fieldtheory.theory import notation as sym
 from tests.examples import derivation
@@ -66,14 +65,6 @@ def test_connected_correlators_are_gathered():
     for k, l in itertools.product(range(1, 5), repeat=2):
         assert len(S22[k, l].atoms(ConnectedCorrelator)) == 1
         assert not S22[k, l].atoms(GaussianAverage)
-
-
-def test_feedforward_network_has_independent_layers():
-    hessian = ft.derive(3, branch_scale=1, skip_scale=0).hessian
-    assert hessian.S22.is_diagonal()
-    assert all(hessian.S22[k, k] != 0 for k in range(1, 5))
-    for k, l in itertools.product(range(5), repeat=2):
-        assert (hessian.S21[k, l] != 0) == (k in (l, l + 1))
 
 
 def test_covariance_responds_by_the_second_derivatives_of_its_average():

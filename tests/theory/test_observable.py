@@ -8,17 +8,10 @@ import sympy as sp
 
 import fieldtheory as ft
 from fieldtheory.networks.family import FAMILIES
-from fieldtheory.numerics.recursion import add_skip, residual_kernel
 from fieldtheory.numerics.solution import Solution
-from fieldtheory.scaling import deep_limit
-from fieldtheory.theory import notation as sym
-from fieldtheory.theory.action import family_action
-from fieldtheory.theory.elementary_averages import K_XX, X, Y, layer_averages, network_averages
 from fieldtheory.theory.formulas import FORMULAS, SATURATION
-from fieldtheory.theory.saddle_point import saddle_point
 from tests.examples import K0_PAIR, oracle
 from tests.oracles import recursion
-from tests.tables import slow
 
 SHARE = sp.Rational(1, 4)
 
@@ -74,14 +67,6 @@ def linear_twin(net):
     )
 
 
-def test_averages_are_those_of_the_observable():
-    found = network_averages(network())
-    usual = layer_averages(ft.ResidualNetwork.features, network().activation)
-    assert sp.expand(found.observable - usual.observable - SHARE * X * Y) == 0
-    difference = found.moment.expand().doit() - usual.moment.doit() - SHARE * K_XX
-    assert sp.simplify(difference) == 0
-
-
 @pytest.mark.parametrize("K0", [0.4, K0_PAIR], ids=["one", "two"])
 def test_kernels_and_responses(K0):
     net = network()
@@ -92,15 +77,6 @@ def test_kernels_and_responses(K0):
     assert not np.allclose(ft.solve(plain(net), K0).kernels, s.kernels, rtol=1e-2)
 
 
-def test_response_is_the_derivative_of_the_kernels():
-    net, step = network(), 1e-5
-    up, down = (ft.solve(net, 0.4 + sign * step).kernels for sign in (1, -1))
-    slope = (up - down) / (2 * step)
-    s = ft.solve(net, 0.4)
-    np.testing.assert_allclose(s.response, slope[:-1], rtol=1e-8)
-    np.testing.assert_allclose(s.output_response, slope[-1], rtol=1e-8)
-
-
 def test_linear_features_are_a_linear_network_of_larger_weights():
     net = network("linear")
     s, twin = (
@@ -109,15 +85,6 @@ def test_linear_features_are_a_linear_network_of_larger_weights():
     )
     for name in ("kernels", "response", "output_response", "G12", "G11", "kernel_variance"):
         np.testing.assert_allclose(getattr(s, name), getattr(twin, name), rtol=1e-12, atol=1e-18)
-
-
-@pytest.mark.parametrize("block", ["G12", slow("G11")])
-def test_blocks_of_the_derivation_are_those_of_solve(block):
-    net = network(depth=1, branch_scale=0.5)
-    theory = ft.derive(net)
-    np.testing.assert_allclose(
-        theory.lambdify(block)(net, 0.4), getattr(ft.solve(net, 0.4), block), rtol=1e-9, atol=1e-16
-    )
 
 
 def test_formulas_change():
@@ -142,23 +109,6 @@ def test_two_features_of_two_inputs(family, layers):
     assert th._repr_latex_().startswith("$$") and th.saddle_point._repr_latex_()
 
 
-def test_the_recursion_in_numbers_is_that_of_the_action():
-    action = family_action(ft.ResidualNetwork, 2)
-    layer = ft.ResidualNetwork.layer(sym.parameters(ft.ResidualNetwork, 2))
-    M = layer_averages().moment.xreplace({X: sym.signal(1), K_XX: action.covariance[1, 1]})
-    row = saddle_point(action).kernels[sym.kernel(2)]
-    assert sp.expand(residual_kernel(layer.weight, layer.bias, M) - row) == 0
-    after = add_skip(layer.skip**2, action.covariance[1, 1], sym.kernel(2))
-    assert sp.expand(after - action.covariance[2, 2]) == 0
-
-
-def test_flow_of_the_deep_limit():
-    flow = deep_limit.flow_rate(network_averages(network()))
-    expected = deep_limit.flow_rate(network_averages(plain(network())))
-    difference = flow - expected - SHARE * sym.WEIGHT**2 * deep_limit.KERNEL
-    assert sp.simplify(sp.expand(difference.expand().doit())) == 0
-
-
 def test_optimal_scaling_is_the_maximum_of_the_response():
     net = TwoSlopes(depth=10, weight_variance=0.5)
     best = ft.optimal_scaling(net, 0.05)
@@ -166,18 +116,6 @@ def test_optimal_scaling_is_the_maximum_of_the_response():
     found = ft.solve(net.replace(branch_scale=near[:, None]), 0.05).output_response
     assert found[1] > found[0] and found[1] > found[2]
     assert abs(best - ft.optimal_scaling(plain(net), 0.05)) > 0.01
-
-
-@pytest.mark.slow
-def test_deep_limit_of_the_optimum():
-    nets = [TwoSlopes(depth=depth, weight_variance=0.5) for depth in (50, 200)]
-    K0 = 0.05
-    errors = [
-        ft.optimal_scaling(net, K0, method="deep_limit", order=2) / ft.optimal_scaling(net, K0) - 1
-        for net in nets
-    ]
-    # Of relative order L⁻².
-    np.testing.assert_allclose(errors[0] / errors[1], 16, rtol=0.1)
 
 
 def test_simulation_confirms_this_theory_and_no_other():

@@ -93,21 +93,3 @@ def random_lower(size, seed, zeros=0.0):
 def test_forward_substitution_of_any_lower_triangle(seed, zeros):
     S21 = random_lower(5, seed, zeros)
     assert forward_substitution(S21) == -S21.inv()
-
-
-@pytest.mark.parametrize("gamma", [0, 1, 3])
-def test_forward_substitution_of_a_chain(gamma):
-    """Rows that are multiples of each other take the running product."""
-    gains = [sp.Rational(k + 2, 3) for k in range(6)]
-    S21 = sp.ImmutableMatrix(
-        6,
-        6,
-        lambda k, l: (
-            -sp.Rational(k + 1, 2)
-            if k == l
-            else gains[k] * sp.Integer(gamma) ** (2 * (k - 1 - l))
-            if l < k
-            else 0
-        ),
-    )
-    assert forward_substitution(S21) == -S21.inv()

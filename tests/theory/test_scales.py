@@ -69,15 +69,5 @@ def test_numbers_are_those_of_the_network(scales):
         np.testing.assert_allclose(G12, ft.solve(net(**scales), 0.05).G12, rtol=1e-12)
 
 
-@pytest.mark.slow_but(0)
-@pytest.mark.parametrize("value", [0.3, sp.Rational(3, 10), 1, "symbol", "per layer"])
-def test_a_scale_that_fits_is_taken(value):
-    theory = ft.derive(depth=2, branch_scale=value)
-    one = net(branch_scale=float(value) if not isinstance(value, str) else 0.7)
-    np.testing.assert_allclose(
-        theory.lambdify("G12")(one, 0.05), ft.solve(one, 0.05).G12, rtol=1e-12
-    )
-
-
 def test_a_family_without_these_scales():
     assert ft.derive(LinearMapBeside(depth=2)).scales == {}

@@ -10,7 +10,7 @@ import fieldtheory as ft
 from fieldtheory.networks.family import Coefficients
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.elementary_averages import K_XX, K_XY, X, Y, layer_averages
-from fieldtheory.theory.tangent_kernel import family_tangent, layer_tangent, readin_tangent
+from fieldtheory.theory.tangent_kernel import family_tangent, readin_tangent
 from tests.tables import slow
 
 LAYER = sym.parameters(ft.ResidualNetwork, "l")
@@ -78,14 +78,6 @@ def test_one_input_has_the_square_of_the_slope():
     assert averages.slope_square.integrand == both.subs(Y, X)
 
 
-def test_weights_without_skip_and_known_functions():
-    """φ = h²: ⟨φ'φ'⟩ = 4 K_xy."""
-    a, c = sp.symbols("a c", positive=True)
-    found = layer_tangent(lambda psi, affine: affine(*psi, a, c), lambda h: (h**2,), 0)
-    assert (found.weights, found.biases) == (a, c)
-    assert sp.expand(found.growth.doit()) == 4 * a * K_XY
-
-
 def test_index_of_the_scale_in_SR():
     """SR (9) has λ_{l,L} where the layer that is added, l + 1, has λ_{l+1,L}: its eq. (2)."""
     l = sp.Symbol("l", integer=True, nonnegative=True)
@@ -111,14 +103,6 @@ class TestLatex:
             assert left in lefts
         growth = r"\left(\gamma_{l}^{2} + a_{l} (\dot{M}_{l - 1})_{\alpha \beta}\right)"
         assert growth + r" \Theta^{(l - 1)}_{\alpha \beta} + C^{(l)}_{\alpha \beta, *}" in text
-
-    def test_the_index_of_the_scale(self):
-        """SR (9) with l for l + 1: ρ_l, C^(l) and ⟨φ'²⟩ over the signals of layer l − 1."""
-        th = ft.derive(depth=3, branch_scale="per layer")
-        text = th.latex("theta", layers="explicit", abbreviate=False)
-        slope = r"\left\langle \phi'(h^{(1)})^{2} \right\rangle_{\mathcal{N}(0, K^{(1)})}"
-        growth = rf"\left(1 + \rho_{{2}}^{{2}} \sigma_{{w}}^{{2}} {slope}\right) \Theta^{{(1)}}"
-        assert rf"\Theta^{{(2)}} &= {growth} + C^{{(2)}}_{{*}}" in text
 
     def test_readout_and_networks_without_skips(self):
         text = ft.derive(depth=2, skip_scale=0, activation="linear").latex("ntk")

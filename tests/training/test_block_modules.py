@@ -6,8 +6,6 @@ from scipy.special import erf, expit
 
 import fieldtheory as ft
 from tests.oracles import block_networks
-from tests.oracles.differences import derivative
-from tests.oracles.quadrature import average1
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory.training import Langevin, torch_module, train  # noqa: E402
@@ -139,73 +137,6 @@ def test_training_with_langevin():
     sampler = Langevin(module.priors(), step_size=0.01, temperature=0.1)
     history = train(module, X, [1.0, -1.0], sampler, steps=80, every=20)
     assert history.loss[-1].mean() < history.loss[0].mean() / 3
-
-
-# (φ, gate, K, M/N) of blocks with the norm of the signal, and without one.
-MEASURED = {
-    "gelu": {"activation": "gelu", "normalization": "rms"},
-    "silu with a gate": {"activation": "swish", "normalization": "rms"} | GATE,
-    "layer": {"activation": "tanh", "normalization": "layer", "epsilon": 0.5},
-    "none": {"activation": "gelu", "normalization": None} | BIASES,
-}
-
-
-def covariance(name, net, K):
-    """C̄(K) of the first block, and ⟨a²; a²⟩ of its hidden units, by quadrature."""
-    phi = FUNCTIONS[net.activation.name]
-    read = K if net.normalization is None else K / (K + net.epsilon)
-    inner = 1.5 * read + net.inner_bias_variance
-    square, fourth = (average1(lambda u, k=k: phi(u) ** k, inner) for k in (2, 4))
-    if net.gated:
-        square, fourth = square * 0.8 * read, fourth * 3 * (0.8 * read) ** 2
-    return 0.81 * (1.3 * square + net.outer_bias_variance), fourth - square**2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MEASURED)
-def test_measured_blocks_are_the_theory(name):
-    """⟨f²⟩ is C̄(K), and responds to K, to order 1/N."""
-    K, N, net = 0.7, 96, ft.BlockNetwork(**COMMON | {"width": 96} | MEASURED[name])
-
-    def branch(K):
-        return covariance(name, net, K)[0]
-
-    def stretched(K):
-        return K * derivative(branch, K, 0.5)
-
-    def over_signals(f):
-        """⟨f(R)⟩ of R = z·z/N, with one unit less for LayerNorm."""
-        slope = derivative(f, K, 0.5) * (net.normalization == "layer")
-        return f(K) + (derivative(lambda k: derivative(f, k, 0.5), K, 0.5) * K - slope) * K / N
-
-    def block(width, rng):
-        return torch_module(net, seed=int(rng.integers(2**31))).layers[0]
-
-    m = ft.measure_block(block, N, 400, K0=K, seed=2)
-    # Without overlap of branch and signal.
-    scale = (0.5 * K / over_signals(branch)) ** 0.5
-    assert abs(m.branch_scale - scale) < 4 * m.branch_scale_error < 0.05 * scale
-    parallel = 0.5 + m.branch_scale**2 * over_signals(stretched) / K
-    assert abs(m.parallel - parallel) < 4 * m.parallel_error < 0.07
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MEASURED)
-def test_hidden_units_fluctuate_as_the_theory(name):
-    """(1/M) Σ a² over networks, of one signal: C̄ and ⟨a²; a²⟩/M are exact at every width."""
-    net = ft.BlockNetwork(**COMMON | MEASURED[name])
-    block = torch_module(net, copies=3000).layers[0]
-    x = torch.tensor(np.random.default_rng(1).normal(0.3, 1.0, (1, 32)))
-    with torch.no_grad():
-        carried, activity, _ = block.step(x)
-    K = (carried**2).mean().item()
-    squares = (activity**2).mean(dim=(-1, -2)).numpy()
-    exact, variance = covariance(name, net, K)
-    drawn = 0.81 * (1.3 * squares + net.outer_bias_variance)
-    assert abs(drawn.mean() - exact) < 4 * drawn.std() / 3000**0.5
-    deviations = (squares - squares.mean()) ** 2
-    assert abs(deviations.mean() - variance / 64) < 4 * deviations.std() / 3000**0.5
-    assert deviations.std() < 4 * deviations.mean()
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import fieldtheory as ft
-from tests import tables
-from tests.oracles import small_posteriors, weighted_prior
+from tests.oracles import small_posteriors
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from fieldtheory.training import Langevin, torch_module, train  # noqa: E402
@@ -62,39 +61,6 @@ def test_linear_residual_network():
         assert (error < 0.02 * abs(expected).max()).all()
     # The prior mean is elsewhere.
     assert abs(q - 1.1 * 0.7 * (1 + 0.64 * 1.5)) > 0.02
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("parametrization", ["standard", tables.slow("ntk")])
-def test_tiny_network_against_importance_sampling_of_weights(parametrization):
-    X = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, -1.2]])
-    Y, noise = np.array([0.8, -0.6, 0.1]), 0.3
-    net = ft.ResidualNetwork(
-        depth=2,
-        activation="tanh",
-        branch_scale=0.7,
-        skip_scale=0.9,
-        weight_variance=1.2,
-        bias_variance=0.1,
-        width=3,
-        input_dim=2,
-    )
-    layers = [(0.9, 0.49 * 1.2, 0.49 * 0.1)] * 2 + [(0.0, 1.2, 0.1)]
-    exact = weighted_prior.weighted(
-        np.tanh, ft.input_kernel(X, net), Y, noise, 3, layers, samples=200_000, seed=0
-    )
-    assert exact.effective > 10_000
-    module = torch_module(net, copies=1000, parametrization=parametrization, seed=4)
-
-    def observe(module):
-        return {"f": module(X)[..., 0], "C": module.residual_kernels(X)[:, -1]}
-
-    sampler = Langevin(module.priors(), step_size=0.02, temperature=noise, seed=5)
-    history = train(module, X, Y, sampler, steps=1500, every=15, observe=observe)
-    for name, field, place in (("f", "mean", ...), ("C", "residual_kernels", -1)):
-        mean, error = means_of_chains(history.observed[name], 20)
-        expected, of_weights = exact.means[field][place], exact.errors[field][place]
-        assert (abs(mean - expected) / np.hypot(error, of_weights)).max() < 4, name
 
 
 @pytest.mark.slow

@@ -55,12 +55,6 @@ class Pieces:
         return Piecewise(*zip(self.branches, conditions, strict=True))
 
     @property
-    def as_written(self) -> bool:
-        """Whether parts of the expression switch at breakpoints alone, all of them exact."""
-        points = set(self.points)
-        return points.issuperset(self.switching) and not any(map(is_rounded, points))
-
-    @property
     def slope(self) -> sp.Expr:
         """The derivative between breakpoints, without the δ-functions of jumps."""
         slopes = tuple(branch.diff(self.variable) for branch in self.branches)
@@ -89,8 +83,6 @@ class Pieces:
 def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
     """The smooth pieces of an expression in one of its variables.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> found = pieces_of(Max(0, 1 - Abs(h)), h)
     >>> found.points, found.branches
@@ -131,14 +123,14 @@ def pieces_of(expression: sp.Expr, variable: sp.Symbol) -> Pieces:
 def canonical(expression: sp.Expr, variable: sp.Symbol) -> sp.Expr:
     """The expression itself if it switches at its breakpoints alone, else as a Piecewise of them.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> canonical(Max(0, h), h), canonical(Max(0, h) + Min(0, h), h)
     (Max(0, h), h)
     """
     pieces = pieces_of(expression, variable)
-    return expression if pieces.points and pieces.as_written else pieces.expression
+    points = set(pieces.points)
+    as_written = points.issuperset(pieces.switching) and not any(map(is_rounded, points))
+    return expression if points and as_written else pieces.expression
 
 
 def has_steps(expr: sp.Expr) -> bool:

@@ -47,8 +47,6 @@ def narrow_alone(K: np.ndarray) -> np.ndarray:
 def narrow_precise(K_xx: Any, K_yy: Any, K_xy: Any) -> tuple[Any, Any, Any]:
     """`not_vanishing` in mpmath, whose ε leaves no trace in the digits asked for.
 
-    Examples
-    --------
     >>> [float(k) for k in narrow_precise(0, 2, 0)]
     [1e-60, 2.0, 0.0]
     """
@@ -61,8 +59,6 @@ def narrow_precise(K_xx: Any, K_yy: Any, K_xy: Any) -> tuple[Any, Any, Any]:
 def one_minus_correlation(a: np.ndarray, b: np.ndarray, t: np.ndarray) -> np.ndarray:
     """1 − |c| with c = t/√(ab), to all digits.
 
-    Examples
-    --------
     >>> float(one_minus_correlation(*np.array([1.0, 1.0, 1.0 - 2**-40])) * 2**40)
     1.0
     """
@@ -77,8 +73,6 @@ _SPLITTER = 134217729.0
 def determinant(K_xx: np.ndarray, K_yy: np.ndarray, K_xy: np.ndarray) -> np.ndarray:
     """K_xx K_yy − K_xy², zero if negative, correct to rounding for nearly identical variables.
 
-    Examples
-    --------
     >>> float(determinant(1e6, 1e6, 1e6 - 2**-20)), 1e12 - (1e6 - 2**-20) ** 2
     (1.9073486328115905, 1.9073486328125)
     """

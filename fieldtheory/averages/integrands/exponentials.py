@@ -20,8 +20,6 @@ _HIGHEST = 24
 def factored(F: sp.Expr) -> sp.Expr:
     """F factored, the exponentials in it and √π as symbols.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> factored(sp.exp(2 * h) - 2 * sp.exp(h) + 1)
     (exp(h) - 1)**2
@@ -67,7 +65,12 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
     """``function`` of F with a symbol for each exponential, and integer powers of it."""
     symbols: dict[sp.Expr, sp.Dummy] = {}
     masks = {}
-    for u, contents in _by_primitive(F).items():
+    # The exponentials e^{cu} and their numbers c, by u.
+    numbers: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
+    for e in F.atoms(sp.exp):
+        content, primitive = e.exp.as_content_primitive()
+        numbers[primitive][e] = content
+    for u, contents in numbers.items():
         unit = reduce(sp.gcd, contents.values())
         for e, content in contents.items():
             power = content / unit
@@ -75,15 +78,6 @@ def with_masks(F: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
             masks[e] = symbols.setdefault(sp.exp(base), sp.Dummy(positive=True)) ** power
     back = {symbol: e for e, symbol in symbols.items()}
     return function(F.xreplace(masks)).xreplace(back)
-
-
-def _by_primitive(F: sp.Expr) -> dict[sp.Expr, dict[sp.Expr, sp.Expr]]:
-    """The exponentials e^{cu} of F and their numbers c, by u."""
-    numbers: dict[sp.Expr, dict[sp.Expr, sp.Expr]] = defaultdict(dict)
-    for e in F.atoms(sp.exp):
-        content, primitive = e.exp.as_content_primitive()
-        numbers[primitive][e] = content
-    return numbers
 
 
 _EXPIT, _SOFTPLUS, _LOG_COSH = map(sp.Function, ("expit", "softplus", "log_cosh"))
@@ -107,8 +101,6 @@ FUNCTIONS = {
 def without_overflow(F: sp.Expr) -> sp.Expr:
     """F with log(1 + eᵘ) as softplus(u), log cosh u, and e^(mu)/(1 + eᵘ)^n by one function each.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> without_overflow(sp.log(1 + sp.exp(h)).diff(h)), without_overflow(1 / (1 + sp.exp(-h)))
     (expit(h), expit(h))

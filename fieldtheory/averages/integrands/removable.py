@@ -46,8 +46,6 @@ _LAST = slice(40, 60)
 def has_quotient(F: sp.Expr, variable: sp.Expr) -> bool:
     """Whether a denominator vanishes where the variable does.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> has_quotient(sp.sin(h) / h, h), has_quotient(1 / (1 + h**2), h)
     (True, False)
@@ -61,8 +59,6 @@ def has_quotient(F: sp.Expr, variable: sp.Expr) -> bool:
 def singular_points(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
     """Zeros of denominators: zero itself, and those of linear ones.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> singular_points(sp.sin(h) / h, h), singular_points(sp.sin(2 * h - 3) / (2 * h - 3), h)
     ([0], [3/2])
@@ -80,8 +76,6 @@ def singular_points(F: sp.Expr, variable: sp.Expr) -> list[sp.Expr]:
 def continued(function: Callable, F: sp.Expr, variables: Sequence[sp.Expr]) -> Callable:
     """A NumPy function of F, by the Taylor series where its first variable makes it 0/0.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> float(continued(lambda h: np.sin(h) / h, sp.sin(h) / h, [h])(np.zeros(1))[0])
     1.0
@@ -119,8 +113,6 @@ def _continued_at(
 def by_series(function: Callable, F: sp.Expr, x: sp.Symbol, order: int) -> Callable | None:
     """A NumPy function of F by its Taylor series close to zero, where it starts as x^order.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h")
     >>> shrunk = by_series(lambda h: h - np.tanh(h), h - sp.tanh(h), h, 3)
     >>> (3 * shrunk(np.array([1e-8])) * 1e24).round(12)

@@ -177,14 +177,6 @@ def _step_sum(branches: Sequence[sp.Expr], points: Sequence[sp.Expr], x: sp.Symb
     return _expand(branches[0]) + sp.Add(*terms)
 
 
-def _location(step: sp.Expr, variable: sp.Expr) -> sp.Expr | None:
-    """Place at which a linear step jumps, or None."""
-    x = step.args[0]
-    if x.free_symbols != {variable} or not _is_linear(x, variable):
-        return None
-    return _root(x, variable)
-
-
 def _root(x: sp.Expr, variable: sp.Expr) -> sp.Expr:
     return normal(-x.coeff(variable, 0) / x.coeff(variable, 1))
 
@@ -193,10 +185,10 @@ def _latest_steps(term: sp.Expr) -> sp.Expr:
     steps = [f for f in term.args if isinstance(f, Heaviside) and len(f.free_symbols) == 1]
     latest: dict[sp.Expr, tuple[sp.Expr, sp.Expr]] = {}
     for step in steps:
-        (variable,) = step.free_symbols
-        point = _location(step, variable)
-        if point is None:
+        x, (variable,) = step.args[0], step.free_symbols
+        if not _is_linear(x, variable):
             return term
+        point = _root(x, variable)
         if variable not in latest or point > latest[variable][0]:
             latest[variable] = (point, step)
     kept = [step for _, step in latest.values()]

@@ -16,8 +16,6 @@ class AverageNode(sp.Expr):
     The arguments are the functions, then the tuple of the variables, then their covariance. The
     variables are bound: substitutions do not see them and do not capture them.
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> from fieldtheory.averages import GaussianAverage
     >>> h, p = sp.symbols("h p", real=True)
@@ -188,8 +186,6 @@ def _renamed(parts: Iterable[sp.Expr], variables: sp.Tuple) -> list[sp.Expr]:
 def entry_indices(size: int) -> list[tuple[int, int]]:
     """The entries of a covariance in the order in which rules take them.
 
-    Examples
-    --------
     >>> entry_indices(3)
     [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
     """

@@ -228,8 +228,6 @@ def _as_exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
 def with_tails(entries: Any) -> Any:
     """Expressions, in lists or alone, with 1 − erf(u) as erfc(u), which is exact where it is small.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x")
     >>> with_tails([2 - 2 * sp.erf(x), x])
     [2*complement(x), x]
@@ -280,7 +278,9 @@ def numpy_code(
     arguments: Sequence[sp.Expr], entries: Any, functions: dict[str, Callable]
 ) -> Callable:
     """The NumPy function of translated entries."""
-    library = [functions, NUMPY, {"sqrt": _sqrt}, "scipy", "numpy"]
+    # Determinants of singular covariances come out as −0.0…01 by rounding.
+    root = {"sqrt": lambda value: np.sqrt(np.maximum(value, 0.0))}
+    library = [functions, NUMPY, root, "scipy", "numpy"]
     return sp.lambdify(list(arguments), in_float64(with_tails(entries)), modules=library, cse=True)
 
 
@@ -289,11 +289,6 @@ def mpmath_code(
 ) -> Callable:
     """The mpmath function of translated entries."""
     return sp.lambdify(list(arguments), entries, [functions, MPMATH, "mpmath"], cse=True)
-
-
-def _sqrt(value: Any) -> Any:
-    # Determinants of singular covariances come out as −0.0…01 by rounding.
-    return np.sqrt(np.maximum(value, 0.0))
 
 
 def in_float64(entries: Any) -> Any:

@@ -45,7 +45,7 @@ _CLOSEST = sp.Rational(1, 10**30)
 def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     """F as a NumPy function of arrays."""
     if any(singular_points(F, v) for v in variables[1:]):
-        parts = _factors(F, variables)
+        parts = factors_by_variable(factored(F), variables)
         if parts is not None:
             sides = [vectorised([v], part) for v, part in zip(variables, parts, strict=True)]
             return lambda *h: math.prod(side(x) for side, x in zip(sides, h, strict=True))
@@ -55,7 +55,10 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     plain, at_zero = F, dict.fromkeys(variables, 0)
     F = pieces(F, variables)
     if F.has(sp.log):
-        F = F.replace(_is_log_of_product, sp.expand_log)
+        F = F.replace(
+            lambda e: isinstance(e, sp.log) and not e.is_number and not e.args[0].is_Add,
+            sp.expand_log,
+        )
         F = _with_log1p(F, lambda total: total.subs(at_zero) == 1)
     F, near_zero = _without_cancelling(F) if F.has(sp.Add) else (F, {})
     if F.has(sp.exp, sp.cosh):
@@ -63,7 +66,11 @@ def vectorised(variables: Sequence[sp.Expr], F: sp.Expr) -> Callable:
     F = F.replace(sp.Add, _tail_of_steps)
     if F.has(sp.exp, sp.log):
         F = _small_differences(F)
-    F = F.replace(_is_long_power, lambda power: _BY_PRODUCTS(power.base, power.exp))
+    # Of these integer powers NumPy takes the logarithm, ten times slower than products.
+    F = F.replace(
+        lambda e: e.is_Pow and e.exp.is_Integer and not -1 <= e.exp <= 2,
+        lambda power: _BY_PRODUCTS(power.base, power.exp),
+    )
     F = F.replace(sp.Piecewise, _nested)
     modules: list = [
         {**FUNCTIONS, **near_zero, "by_products": _by_products, "erf_complement": erfc},
@@ -85,7 +92,12 @@ def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.E
         if not np.isnan(function(*at_zero)).any():
             return function
     x, t = variables[0], sp.Dummy("t", positive=True)
-    sides = [sp.limit(_near_zero(F, x, sign).subs(x, sign * t), t, 0, "+") for sign in (1, -1)]
+    # Limits of steps in x take SymPy long.
+    steps = [step for step in F.atoms(sp.Heaviside) if step.free_symbols == {x}]
+    sides = []
+    for sign in (1, -1):
+        smooth = F.xreplace({step: step.subs(x, sign * _CLOSEST) for step in steps})
+        sides.append(sp.limit(smooth.subs(x, sign * t), t, 0, "+"))
     if sides[0] != sides[1] or not sides[0].is_finite:
         return function
     limit = sp.lambdify(list(variables[1:]), sides[0], "numpy")
@@ -95,12 +107,6 @@ def _with_limit_at_zero(function: Callable, F: sp.Expr, variables: Sequence[sp.E
             return np.where(np.equal(h, 0), limit(*others), function(h, *others))
 
     return everywhere
-
-
-def _near_zero(F: sp.Expr, x: sp.Symbol, sign: int) -> sp.Expr:
-    """F without steps in x, whose limits take SymPy long."""
-    steps = [step for step in F.atoms(sp.Heaviside) if step.free_symbols == {x}]
-    return F.xreplace({step: step.subs(x, sign * _CLOSEST) for step in steps})
 
 
 def _without_cancelling(F: sp.Expr) -> tuple[sp.Expr, dict[str, Callable]]:
@@ -156,15 +162,14 @@ def _order_of_cancelling(total: sp.Expr, x: sp.Symbol) -> int | None:
     return round(power) if abs(power - round(power)) < 1e-6 else None
 
 
-def _factors(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
-    """A product as one function of each variable, or None."""
+def factors_by_variable(F: sp.Expr, variables: Sequence[sp.Expr]) -> list[sp.Expr] | None:
+    """A product as one function of each variable, the first with its number, or None."""
     parts = [sp.S.One] * len(variables)
-    for factor in sp.Mul.make_args(factored(F)):
+    for factor in sp.Mul.make_args(F):
         inside = [i for i, v in enumerate(variables) if factor.has(v)]
         if len(inside) > 1:
             return None
-        index = inside[0] if inside else 0
-        parts[index] *= factor
+        parts[inside[0] if inside else 0] *= factor
     return parts
 
 
@@ -174,15 +179,6 @@ def _nested(*pieces: sp.Tuple) -> sp.Expr:
     for other, condition in others:
         value = _WHERE(condition, other, value)
     return value
-
-
-def _is_log_of_product(expr: sp.Expr) -> bool:
-    return isinstance(expr, sp.log) and not expr.is_number and not expr.args[0].is_Add
-
-
-def _is_long_power(expr: sp.Expr) -> bool:
-    """Integer powers for which NumPy takes the logarithm, ten times slower than products."""
-    return expr.is_Pow and expr.exp.is_Integer and not -1 <= expr.exp <= 2
 
 
 def _by_products(base: Any, exponent: int) -> Any:
@@ -228,29 +224,19 @@ def _tail_of_steps(*terms: sp.Expr) -> sp.Expr:
         (u,) = base.args
         for constant in terms:
             if power == 2 and constant == -coefficient:
-                return total - term - constant + constant * _tail_of_square(base, u)
+                square = _ERFC(u) * _ERFC(-u) if isinstance(base, sp.erf) else 1 / sp.cosh(u) ** 2
+                return total - term - constant + constant * square
             if power == 1 and constant in (coefficient, -coefficient):
-                sign = coefficient / constant
-                return total - term - constant + constant * _tail(base, sign * u)
+                u = coefficient / constant * u
+                tail = _ERFC(-u) if isinstance(base, sp.erf) else 2 * sp.Function("expit")(2 * u)
+                return total - term - constant + constant * tail
     return total
-
-
-def _tail_of_square(base: sp.Expr, u: sp.Expr) -> sp.Expr:
-    """1 − tanh²(u) or 1 − erf²(u)."""
-    return _ERFC(u) * _ERFC(-u) if isinstance(base, sp.erf) else 1 / sp.cosh(u) ** 2
-
-
-def _tail(base: sp.Expr, u: sp.Expr) -> sp.Expr:
-    """1 + tanh(u) or 1 + erf(u)."""
-    return _ERFC(-u) if isinstance(base, sp.erf) else 2 * sp.Function("expit")(2 * u)
 
 
 @lru_cache(maxsize=256)
 def function_of(expression: sp.Expr, variable: sp.Symbol) -> Function:
     """The numeric function of an expression in one variable, with its slope and breakpoints.
 
-    Examples
-    --------
     >>> h = sp.Symbol("h", real=True)
     >>> function_of(sp.Max(0, h - 1), h).kinks.tolist()
     [1.0]

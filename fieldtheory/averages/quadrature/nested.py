@@ -92,7 +92,10 @@ class NestedPanels:
         single = np.nonzero(lines[1] == 0)[0]
         if len(single):
             total[:, :, single] = self._over_u(lines[:, single], np.zeros(len(single)), edges, end)
-        even = self._is_even(lines)
+        # Integrals over u are even in v of exchanged inputs, and of functions with parity.
+        both = bool(self.first.parity and self.second.parity)
+        exchanged = (lines[0] == lines[4]) & (lines[3] == lines[7]) & (self.first is self.second)
+        even = exchanged | (both & (lines[3::4] == 0).all(axis=0))
         which, low, high = self._first_panels(lines, even, edges, end)
         for left in reversed(range(_BISECTIONS)):
             if not len(low):
@@ -115,12 +118,6 @@ class NestedPanels:
             equal = even & (lines[0] == lines[4])
             total[:, 2:, equal] = total[:, 2:, equal].mean(axis=1, keepdims=True)
         return total
-
-    def _is_even(self, lines: np.ndarray) -> np.ndarray:
-        """Whether integrals over u are even in v: exchanged inputs, or functions with parity."""
-        both = bool(self.first.parity and self.second.parity)
-        same = (lines[0] == lines[4]) & (lines[3] == lines[7])
-        return (both & (lines[3::4] == 0).all(axis=0)) | (same & (self.first is self.second))
 
     def _first_panels(
         self, lines: np.ndarray, even: np.ndarray, edges: list, end: float

@@ -50,8 +50,6 @@ VARIES = 1e4
 def hermite_polynomials(z: np.ndarray, order: int) -> np.ndarray:
     """The orthonormal h_0, ..., h_order at z, shape (order + 1, *z.shape).
 
-    Examples
-    --------
     >>> hermite_polynomials(np.array([2.0]), 2)[:, 0].round(6).tolist()
     [1.0, 2.0, 2.12132]
     """
@@ -226,8 +224,6 @@ def interpolation(points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 class Means:
     """⟨F(h)⟩ of variances, and of variances and means; errors relative to ⟨|F|⟩ are checked.
 
-    Examples
-    --------
     >>> means = Means(Function(np.square))
     >>> float(means(np.array([3.0]), 1e-12)[0].round(9))
     3.0

@@ -107,7 +107,12 @@ class Function:
     def _resolved(self, reach: float) -> np.ndarray:
         inner = self.kinks[np.abs(self.kinks) < reach]
         dyadic = reach / 2.0 ** np.arange(np.log2(reach) + _PANELS.first)
-        self._set_scales(dyadic[::-1])
+        # The size of φ up to distances from zero, where the Gaussian is largest.
+        self._distances = np.append(0.0, dyadic[::-1])
+        low, high = self._distances[:-1, None], self._distances[1:, None]
+        h = (low + high) / 2 + (high - low) / 2 * _FIT_NODES
+        top = np.maximum(np.abs(self.value(h)), np.abs(self.value(-h))).max(axis=1)
+        self._sizes = np.append(_PANELS.tiny, np.maximum.accumulate(top))
         ends = np.unique([0.0, *dyadic, *-dyadic, *inner])
         low, high, kept = ends[:-1], ends[1:], [ends]
         for _ in range(_PANELS.bisections):
@@ -125,14 +130,6 @@ class Function:
             kept.append(middle)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         return self._joined(np.unique(np.concatenate(kept)), [0.0, *inner])
-
-    def _set_scales(self, dyadic: np.ndarray) -> None:
-        """The size of φ up to distances from zero, where the Gaussian is largest."""
-        self._distances = np.append(0.0, dyadic)
-        low, high = self._distances[:-1, None], self._distances[1:, None]
-        h = (low + high) / 2 + (high - low) / 2 * _FIT_NODES
-        top = np.maximum(np.abs(self.value(h)), np.abs(self.value(-h))).max(axis=1)
-        self._sizes = np.append(_PANELS.tiny, np.maximum.accumulate(top))
 
     def _fits(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Legendre coefficients of φ on panels, what may be missed of φ, and who misses more."""

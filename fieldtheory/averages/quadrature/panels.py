@@ -58,8 +58,6 @@ def composite(cuts: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
 def subdivided(edges: np.ndarray, low: float, high: float, width: float) -> np.ndarray:
     """The edges between low and high, and as many more that no panel is wider than asked for.
 
-    Examples
-    --------
     >>> subdivided(np.array([0.0]), -1.0, 2.0, 1.0).tolist()
     [-1.0, 0.0, 1.0, 2.0]
     """

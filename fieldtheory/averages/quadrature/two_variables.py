@@ -87,12 +87,10 @@ class PairAverages:
         values[:, :kinds, left] = self._of(a[left], b[left], c, gap, rtol, kinds, others)
         return Pairs(*values[0]), Pairs(*values[1])
 
-    def at_angles(
-        self, a: np.ndarray, b: np.ndarray, angles: np.ndarray, rtol: float = TOLERANCE
-    ) -> Pairs:
+    def at_angles(self, a: np.ndarray, b: np.ndarray, angles: np.ndarray) -> Pairs:
         """The averages of pairs (m,) whose correlations are cosines of angles, all small ones."""
         gap = 2 * np.minimum(np.sin(angles / 2), np.cos(angles / 2)) ** 2
-        return Pairs(*self._of(a, b, np.cos(angles), gap, rtol, 4)[0])
+        return Pairs(*self._of(a, b, np.cos(angles), gap, TOLERANCE, 4)[0])
 
     def _tables_for(self, rtol: float) -> PairTables | None:
         if self.connected or self.first is not self.second:
@@ -121,7 +119,11 @@ class PairAverages:
             if not len(left):
                 break
             smooth = series.smooth(a[left], b[left])
-            tried = _may_converge(series.order, gap[left], smooth & (reached[left] < _NEARLY))
+            # A series is worth trying where |c|^N is small, or that of a smooth φ nearly converged.
+            with np.errstate(divide="ignore"):
+                log_c = np.log1p(-np.minimum(gap[left], 1.0))
+            tried = (series.order * log_c < np.log(1e-14)) | (smooth & (reached[left] < _NEARLY))
+            tried |= series.order <= SETTINGS.series_orders[1]
             if series.order == SETTINGS.series_orders[-1]:
                 self._asked_long += int(np.count_nonzero(tried))
                 tried &= self._asked_long >= SETTINGS.long_series_pairs
@@ -216,10 +218,3 @@ def _by_tables(
     values[:2, some] = averages[: len(values)]
     chosen[chosen] = ~np.isnan(averages[0])
     return left[~chosen]
-
-
-def _may_converge(order: int, gap: np.ndarray, nearly: np.ndarray) -> np.ndarray:
-    """Whether a series is worth trying: |c|^N is small, or that of a smooth φ nearly converged."""
-    with np.errstate(divide="ignore"):
-        small = order * np.log1p(-np.minimum(gap, 1.0)) < np.log(1e-14)
-    return small | nearly | (order <= SETTINGS.series_orders[1])

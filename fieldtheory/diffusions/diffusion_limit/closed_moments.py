@@ -228,7 +228,7 @@ def covariance_rate(first: int, second: int) -> sp.Expr:
     >>> covariance_rate(0, 0)
     \\phi_1**2*(\\sigma_{b}**2 + \\sigma_{w}**2*q_{ii})
     """
-    return SLOPES[0] ** 2 * (sym.BIAS**2 + sym.WEIGHT**2 * gram(first, second))
+    return SLOPES[0] ** 2 * second_moment(gram(first, second))
 
 
 def generator(function: sp.Expr, inputs: int = 1) -> sp.Expr:

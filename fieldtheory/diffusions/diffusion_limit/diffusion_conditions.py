@@ -7,7 +7,7 @@ keeps the diffusion from exploding (PF section 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class DiffusionConditions:
     @property
     def has_limit(self) -> bool:
         """Whether the increments have drift and diffusion, also where PF's proof does not hold."""
-        kink = break_at_zero(self.activation, 3)
+        kink = first_break(self.activation, 3, [sp.S.Zero])
         smooth = kink is None or (kink.order > 1 and kink.finite)
         return smooth and self.activation(0) == 0
 
@@ -141,7 +141,7 @@ def diffusion_conditions(
 def _smooth(phi: Activation) -> Condition:
     asked = "φ three times continuously differentiable"
     # One at 0 says more.
-    kink = break_at_zero(phi, 3) or first_break(phi, 3)
+    kink = first_break(phi, 3, [sp.S.Zero]) or first_break(phi, 3)
     if kink is None:
         return Condition(asked, _REGULARITY, True, "smooth")
     consequence = _BREAKS_OF_PHI[kink.order] if kink.finite or not kink.order else _NOT_FINITE
@@ -195,28 +195,17 @@ class Break(NamedTuple):
         return f"{name}{primes} {verb} at {number_text(self.point)}"
 
 
-def first_break(activation: Activation, order: int) -> Break | None:
-    """The lowest derivative up to an order that is not continuous.
+def first_break(
+    activation: Activation, order: int, points: Iterable[sp.Expr] | None = None
+) -> Break | None:
+    """The lowest derivative up to an order that is not continuous, at some points or anywhere.
 
     >>> from fieldtheory.networks.activations import as_activation
     >>> first_break(as_activation("tanh"), 3), first_break(as_activation("softsign"), 3)
     (None, Break(order=2, point=0, finite=True))
     """
-    points = sorted(_suspects(activation), key=lambda p: (p != 0, float(p)))
-    return _first_break(activation, points, order)
-
-
-def break_at_zero(activation: Activation, order: int) -> Break | None:
-    """The lowest derivative up to an order that is not continuous at 0; None if there is none.
-
-    >>> from fieldtheory.networks.activations import as_activation
-    >>> break_at_zero(as_activation("elu"), 3), break_at_zero(as_activation("hard tanh"), 3)
-    (Break(order=2, point=0, finite=True), None)
-    """
-    return _first_break(activation, [sp.S.Zero], order)
-
-
-def _first_break(activation: Activation, points: list[sp.Expr], order: int) -> Break | None:
+    if points is None:
+        points = sorted(_suspects(activation), key=lambda p: (p != 0, float(p)))
     for n in range(order + 1):
         for point in points:
             below, above = activation.sides(n, point)

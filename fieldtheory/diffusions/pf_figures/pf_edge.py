@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldtheory.criticality.critical_line import edge_of_chaos
+from fieldtheory.criticality.universality import edge_of_chaos
 from fieldtheory.diffusions.layers_drawn import TILE, first_of_each
 from fieldtheory.montecarlo.sampling.forward import Neurons, forward, in_tiles, tile_size
 from fieldtheory.networks.residual import FeedForwardNetwork, input_kernel

@@ -15,6 +15,7 @@ from fieldtheory.diffusions.diffusion_simulation import function_samples
 from fieldtheory.diffusions.pf_figures.pf_edge import edge_covariance, edge_functions, edge_networks
 from fieldtheory.diffusions.pf_figures.pf_functions import neurons_drawn
 from fieldtheory.figures.parts import Numbers, note, picture
+from fieldtheory.literature.sr_kernels import correlated
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.solution import solve
 from fieldtheory.plotting.curves import Curve
@@ -191,9 +192,8 @@ def fig4(
         theory[f"edge of chaos, {name}"] = edge_covariance(net, z)
         simulated[f"edge of chaos, {name}"] = edge_functions(net, at, **options)
     values: dict[str, Any] = {"models": [*theory], "z": z, "at": at}
-    values["theory"] = np.stack([_correlations(matrix) for matrix in theory.values()])
-    covariances = [np.cov(draws.T) for draws in simulated.values()]
-    values["simulated"] = np.stack([_correlations(matrix) for matrix in covariances])
+    values["theory"] = np.stack([*map(correlated, theory.values())])
+    values["simulated"] = np.stack([correlated(np.cov(draws.T)) for draws in simulated.values()])
     curves = [
         Curve(f"{model}, {kind}", f"z = {value:g}", axis, row)
         for kind, axis, matrices in (
@@ -209,11 +209,6 @@ def fig4(
         rf"$D = {width}$, {samples} functions, 8 inputs"
     )
     return Numbers(curves, chosen, values)
-
-
-def _correlations(covariance: np.ndarray) -> np.ndarray:
-    deviations = np.sqrt(np.diag(covariance))
-    return covariance / np.multiply.outer(deviations, deviations)
 
 
 @styled

@@ -123,9 +123,13 @@ def _measured(
     widths = np.array([s.network.width for s in simulations], dtype=float)
     layers = tuple(slice(size) for size in theory.shape[: len(field.dims)])
     values, errors = (
-        [_of_two_pairs(getattr(s, key)[layers], across) for s in simulations]
+        [np.asarray(getattr(s, key)[layers]) for s in simulations]
         for key in (name, f"{name}_error")
     )
+    if across:
+        # Matrices of four inputs as those of two pairs α <= β.
+        i, j = np.triu_indices(values[0].shape[-1])
+        values, errors = ([x[..., i, j, :, :][..., i, j] for x in xs] for xs in (values, errors))
     index, distinct = _places(field, theory, matrix, across)
     return Measured(
         field=field,
@@ -147,14 +151,6 @@ def _values(solution: Computed, field: Field, across: bool) -> np.ndarray:
     values = np.asarray(getattr(solution, field.name))
     own = solution.input_kernel.ndim > 0 and not across and "pair" in field.of_inputs
     return own_pairs(values) if own else values
-
-
-def _of_two_pairs(values: np.ndarray, across: bool) -> np.ndarray:
-    """Matrices of four inputs as those of two pairs α <= β."""
-    if not across:
-        return np.asarray(values)
-    first, second = np.triu_indices(values.shape[-1])
-    return values[..., first, second, :, :][..., first, second]
 
 
 def _places(

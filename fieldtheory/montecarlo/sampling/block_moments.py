@@ -48,8 +48,6 @@ def _evaluate(task: tuple[Any, ...]) -> tuple[int, dict[str, np.ndarray]]:
 def moments_of_parts(samples: dict[str, np.ndarray], block: Block) -> dict[str, np.ndarray]:
     """The moments of groups of variables (n, groups, variables), parts on the first axis.
 
-    Examples
-    --------
     >>> from fieldtheory.montecarlo.sampling.plan import Part
     >>> block = Block(0, (Part(0, 1), Part(1, 2)))
     >>> moments_of_parts({"x": np.array([[[1.0]], [[2.0]], [[6.0]]])}, block)["x_mean"].ravel()
@@ -77,21 +75,16 @@ def collected(
         for blocks, arrays in zip(groups, results, strict=True):
             for name, values in raw.items():
                 values.append(arrays[name])
-            _add_parts(batches, blocks, arrays)
+            # In order, so that no chunk or worker changes a batch.
+            names = [name.removesuffix("_mean") for name in arrays if name.endswith("_mean")]
+            for row, part in enumerate(part for block in blocks for part in block.parts):
+                batch = batches.setdefault(part.batch, {})
+                for name in names:
+                    mean, comoment = (arrays[f"{name}_{of}"][row] for of in ("mean", "comoment"))
+                    new = Moments(part.size, mean, comoment)
+                    batch[name] = merge(batch[name], new) if name in batch else new
     ordered = [batches[index] for index in sorted(batches)]
     return ordered, {name: np.concatenate(values) for name, values in raw.items()}
-
-
-def _add_parts(
-    batches: dict[int, dict[str, Moments]], blocks: list[Block], arrays: dict[str, np.ndarray]
-) -> None:
-    """Merge the parts of a chunk, in order, into the moments of their batches."""
-    names = [name.removesuffix("_mean") for name in arrays if name.endswith("_mean")]
-    for row, part in enumerate(part for block in blocks for part in block.parts):
-        batch = batches.setdefault(part.batch, {})
-        for name in names:
-            new = Moments(part.size, arrays[f"{name}_mean"][row], arrays[f"{name}_comoment"][row])
-            batch[name] = merge(batch[name], new) if name in batch else new
 
 
 def estimated(

@@ -145,8 +145,6 @@ def tile_size(numbers: int, most: int = TILE) -> int:
 def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]:
     """``draw(size)`` of at most ``tile`` networks, until there are ``samples``.
 
-    Examples
-    --------
     >>> in_tiles(lambda size: size, 7, 3)
     [3, 3, 1]
     """
@@ -156,8 +154,6 @@ def in_tiles(draw: Callable[[int], Part], samples: int, tile: int) -> list[Part]
 def feature_functions(network: LayeredNetwork, slopes: bool = False) -> Callable[[Any], tuple]:
     """The features ψ_k of a network, those that averages are of, as one function of an array.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> net, h = ResidualNetwork(depth=1, activation="relu"), np.array([-1.0, 2.0])
     >>> feature_functions(net)(h), feature_functions(net, slopes=True)(h)

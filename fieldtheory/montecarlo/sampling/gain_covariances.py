@@ -29,7 +29,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
 from fieldtheory.numerics.recursion import accumulate, add_skip
-from fieldtheory.numerics.several_inputs.gain_correlators import gain_correlators
+from fieldtheory.numerics.several_inputs.feature_correlators import gain_correlators
 from fieldtheory.numerics.several_inputs.pair_curvatures import curvatures
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains, traced_back
 from fieldtheory.numerics.solution import Solution

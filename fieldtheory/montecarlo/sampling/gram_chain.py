@@ -39,8 +39,6 @@ def next_gram(
     with normals G (q, r) and a Wishart matrix T Tᵀ (q, q) of n − r degrees of freedom. Hence X
     depends on s through A alone.
 
-    Examples
-    --------
     >>> X = next_gram(0.5 * np.full((1, 1), 2**0.5), np.ones((1, 1)), width=10, independent=10,
     ...     generator=np.random.default_rng(0), size=20_000)
     >>> round(float(X.mean()), 2), round(float(X.var()), 2)      # S + C, (2 C² + 4 S C)/N

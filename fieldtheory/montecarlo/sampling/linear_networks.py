@@ -127,7 +127,11 @@ class _Layers:
             if l + 1 < len(sources):
                 # The skips of layers are the squares of γ.
                 skip, G = self.skips[l + 1], self._gains(l + 1, a, b)
-                propagated, V = G + skip * np.eye(3), _squares(K[a, a], K[b, b], K[a, b])
+                # Covariances of h_α², h_β² and h_α h_β.
+                x, y, t = K[a, a], K[b, b], K[a, b]
+                rows = [[2 * x * x, 2 * t * t, 2 * x * t], [2 * t * t, 2 * y * y, 2 * y * t]]
+                V = np.moveaxis(np.array([*rows, [2 * x * t, 2 * y * t, x * y + t * t]]), 2, 0)
+                propagated = G + skip * np.eye(3)
                 crossed = propagated @ mixed @ _transposed(G)
                 covariance = propagated @ covariance @ _transposed(
                     propagated
@@ -217,12 +221,6 @@ class _Layers:
             shift[l].flat[:: diagonal + 1] = self.own[l]
             K = add_skip(self.skips[l], K, shift[l])
         return shift
-
-
-def _squares(x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Covariances of h_α², h_β² and h_α h_β of variances x, y and covariance t, (pairs, 3, 3)."""
-    rows = [[2 * x * x, 2 * t * t, 2 * x * t], [2 * t * t, 2 * y * y, 2 * y * t]]
-    return np.moveaxis(np.array([*rows, [2 * x * t, 2 * y * t, x * y + t * t]]), 2, 0)
 
 
 def _transposed(matrices: np.ndarray) -> np.ndarray:

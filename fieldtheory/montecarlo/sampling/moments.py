@@ -25,8 +25,6 @@ class Moments:
 def moments_of(samples: np.ndarray) -> Moments:
     """The moments of samples (n, k, d) in two passes.
 
-    Examples
-    --------
     >>> moments_of(np.array([[[1.0]], [[2.0]], [[6.0]]])).covariance
     array([[[7.]]])
     """
@@ -38,8 +36,6 @@ def moments_of(samples: np.ndarray) -> Moments:
 def merge(first: Moments, second: Moments) -> Moments:
     """The moments of two samples taken together (Chan, Golub and LeVeque 1983).
 
-    Examples
-    --------
     >>> parts = moments_of(np.array([[[1.0]]])), moments_of(np.array([[[2.0]], [[6.0]]]))
     >>> merge(*parts).covariance
     array([[[7.]]])
@@ -73,8 +69,6 @@ Estimate = Callable[[Summary], dict[str, np.ndarray]]
 def jackknife(batches: Sequence[Summary], estimate: Estimate) -> dict[str, np.ndarray]:
     """Estimates from all batches together, and their standard errors under ``<name>_error``.
 
-    Examples
-    --------
     >>> batches = [{"x": moments_of(np.array([[[x]]]))} for x in (1.0, 2.0, 6.0)]
     >>> found = jackknife(batches, lambda of: {"mean": of["x"].mean[0]})
     >>> found["mean"], found["mean_error"]                     # the error is (7 / 3)^(1/2)

@@ -172,8 +172,6 @@ def specification_of(run: Any) -> dict[str, Any]:
 def blocks_of(samples: int, size: int) -> list[Block]:
     """All blocks in order, of one size but for the last; sizes of batches differ by one at most.
 
-    Examples
-    --------
     >>> blocks = blocks_of(50, 19)
     >>> [block.size for block in blocks]
     [19, 19, 12]
@@ -197,8 +195,6 @@ def blocks_of(samples: int, size: int) -> list[Block]:
 def chunks_of(samples: int, size: int, chunk: int | None) -> list[list[Block]]:
     """The blocks in chunks of at most ``chunk`` networks, or of one block; chosen if None.
 
-    Examples
-    --------
     >>> [len(blocks) for blocks in chunks_of(9000, 1024, 4096)], len(chunks_of(9000, 1024, None))
     ([4, 4, 1], 9)
     """
@@ -223,8 +219,6 @@ def block_size(run: Run) -> int:
 def memory_needed(run: Run, jobs: int) -> float:
     """An estimate in bytes, right to a factor of about two, for so many blocks at once.
 
-    Examples
-    --------
     >>> from fieldtheory.networks.residual import ResidualNetwork
     >>> run = checked_run(ResidualNetwork(depth=20), 0.5, None, 1000, 0, "kernel", False, False)
     >>> 1e5 < memory_needed(run, jobs=1) < 1e7

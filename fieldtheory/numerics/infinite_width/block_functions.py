@@ -191,16 +191,10 @@ def _derivative(values: Sequence[Any], slopes: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class BlockFunctions:
-    """The averages of all layers of a network of blocks.
-
-    Parameters
-    ----------
-    network : GramNetwork
-    trailing, batch : int
-        As of `layer_coefficients`.
-    """
+    """The averages of all layers of a network of blocks."""
 
     network: GramNetwork
+    # As of `layer_coefficients`.
     trailing: int
     batch: int
     # The angles of ReLU and its relatives are followed in networks without norms.

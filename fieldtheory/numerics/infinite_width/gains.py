@@ -14,9 +14,8 @@ from fieldtheory.numerics.recursion import add_skip, require_finite
 
 def variance_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l M'(K^(l-1)), the gain of layer l; shape (L + 2, ...), zero for the input."""
-    batch = K.ndim - 1 - trailing
-    slopes = network_functions(network, trailing, batch).every("susceptibility", K[:-1])
-    return _gains(layer_coefficients(network, trailing, batch).weights, slopes)
+    functions = network_functions(network, trailing, K.ndim - 1 - trailing)
+    return weighted(network, functions.every("susceptibility", K[:-1]), trailing)
 
 
 def covariance_gains(
@@ -25,11 +24,9 @@ def covariance_gains(
     """a_l ⟨φ'_α φ'_β⟩, the gain of layer l for a covariance; shape (L + 2, ..., pairs)."""
     along = homogeneous_averages(network, K[:-1], kernel[0], pairs)
     if along is not None:
-        averages = np.stack([slope for _, slope in along])
-    else:
-        functions = network_functions(network, 1, K.ndim - 2)
-        averages = functions.every("covariance_susceptibility", *_arguments(K, kernel, pairs))
-    return _gains(layer_coefficients(network, 1, K.ndim - 2).weights, averages)
+        return weighted(network, np.stack([slope for _, slope in along]), 1)
+    functions, arguments = network_functions(network, 1, K.ndim - 2), _arguments(K, kernel, pairs)
+    return weighted(network, functions.every("covariance_susceptibility", *arguments), 1)
 
 
 def skip_gains(
@@ -50,8 +47,7 @@ def cross_gains(
     network: DeepNetwork, K: np.ndarray, kernel: np.ndarray, pairs: tuple
 ) -> tuple[np.ndarray, np.ndarray]:
     """a_l ⟨φ''_α φ_β⟩/2 and a_l ⟨φ_α φ''_β⟩/2, the gains of a covariance by the two variances."""
-    weights = layer_coefficients(network, 1, K.ndim - 2).weights
-    first, second = (_gains(weights, each) for each in _cross_averages(network, K, kernel, pairs))
+    first, second = (weighted(network, x, 1) for x in _cross_averages(network, K, kernel, pairs))
     _require_no_divergence(network, K, (first, second))
     return first, second
 
@@ -64,22 +60,11 @@ def gains_of_fluctuations(
     A variance that vanishes does so at any width, and K_αβ and K_ββ of parallel signals follow
     K_αα, so that derivatives which diverge there are not asked for.
 
-    Parameters
-    ----------
-    network : LayeredNetwork
-    K : ndarray, shape (L + 2, P)
-    kernel : ndarray, shape (L + 2, P(P−1)/2)
-    pairs : tuple of ndarray
-    pair : ndarray, shape (L + 2, P(P−1)/2)
-
-    Returns
-    -------
-    tuple of three ndarrays, shape (L + 2, P(P−1)/2)
+    All are (L + 2, P(P−1)/2), as ``kernel`` is; K is (L + 2, P).
     """
     first, second = _cross_averages(network, K, kernel, pairs)
     (x, y), xy = (K[:-1][:, members] for members in pairs), kernel[:-1]
     first, second = _beside_zero(network, first, x, y), _beside_zero(network, second, y, x)
-    weights = layer_coefficients(network, 1).weights
     pair = np.where(np.pad(x * y == 0, ((1, 0), (0, 0))), 0.0, pair)
     parallel = are_parallel(x, y, xy) & (x * y > 0)
     if parallel.any() and network_functions(network).jumps:
@@ -90,8 +75,8 @@ def gains_of_fluctuations(
             network_functions(network).collinear_susceptibility(*of)
             for of in zip(x[parallel], factors, strict=True)
         ]
-        pair[1:][parallel] = weights[1:].reshape(len(x), -1)[layer, 0] * along
-    first, second = _gains(weights, first), _gains(weights, second)
+        pair[1:][parallel] = layer_coefficients(network).weights[1:][layer] * along
+    first, second = weighted(network, first, 1), weighted(network, second, 1)
     _require_no_divergence(network, K, (first, second))
     return pair, first, second
 
@@ -181,9 +166,12 @@ def driven_response(
     return chi
 
 
-def _gains(weights: np.ndarray, averages: np.ndarray) -> np.ndarray:
-    """Zero for averages that no layer adds, also where they diverge."""
-    shape = np.broadcast_shapes(weights[1:].shape, averages.shape)
+def weighted(network: DeepNetwork, averages: np.ndarray, trailing: int) -> np.ndarray:
+    """a_l times averages of layers 1, ..., L + 1, zero where no layer adds them; (L + 2, ...)."""
+    batch = averages.ndim - 1 - trailing
+    weights = layer_coefficients(network, trailing, batch).weights[1:]
+    shape = np.broadcast_shapes(weights.shape, averages.shape)
     gains = np.zeros((shape[0] + 1, *shape[1:]))
-    np.multiply(weights[1:], averages, out=gains[1:], where=weights[1:] > 0)
+    # Also where they diverge.
+    np.multiply(weights, averages, out=gains[1:], where=weights > 0)
     return gains

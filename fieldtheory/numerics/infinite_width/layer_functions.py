@@ -53,13 +53,6 @@ class LayerFunctions:
     With NumPy their errors are below 1e-12 of the natural size, √(⟨φ²⟩⟨φ²⟩), over variances for
     derivatives. A variance of zero is the limit of small ones.
 
-    Parameters
-    ----------
-    averages : LayerAverages
-    features : tuple of sympy.Expr
-        The ψ_k in the symbol ``X``.
-    backend : {"numpy", "mpmath"}
-
     Examples
     --------
     >>> from fieldtheory.networks.activations import as_activation
@@ -68,7 +61,9 @@ class LayerFunctions:
     """
 
     averages: LayerAverages
+    # The ψ_k in the symbol ``X``.
     features: tuple[sp.Expr, ...]
+    # "numpy" or "mpmath".
     backend: str = "numpy"
     # Layers are alike, and carry on what they read.
     stream: ClassVar[None] = None
@@ -302,7 +297,9 @@ class LayerFunctions:
         variables = [K_XX, K_YY, K_XY]
         if self.backend != "numpy":
             average = lambdify(variables, expression, self.backend)
-            if not _jumps_at_zero(self.averages.observable):
+            pieces = pieces_of(self.averages.observable, X)
+            jumps = zip(pieces.points, pieces.jumps, strict=True)
+            if not any(at == 0 and jump for at, jump in jumps):
                 return average
             return lambda *K: average(*narrow_precise(*K))
         entries = expression if isinstance(expression, list) else [expression]
@@ -336,12 +333,6 @@ def _summed(
     parts = [each(a, b, t, asked(), kinds, many)[0][:kinds] for each in averages]
     sums = np.where(finite, np.sum(parts, axis=0), np.nan)
     return list(limits(sums, (a == 0) | (b == 0)))
-
-
-def _jumps_at_zero(observable: sp.Expr) -> bool:
-    """Whether g(x, y) is another on either side of x = 0."""
-    pieces = pieces_of(observable, X)
-    return any(at == 0 and jump for at, jump in zip(pieces.points, pieces.jumps, strict=True))
 
 
 @lru_cache(maxsize=64)

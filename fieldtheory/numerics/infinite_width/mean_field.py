@@ -21,15 +21,10 @@ class MeanField:
     """Kernels and gains of all layers, each found when first asked for, layer axis first.
 
     The last axis counts the inputs, or their pairs α < β, if the kernel of the input is a matrix.
-
-    Parameters
-    ----------
-    network : LayeredNetwork
-    input_kernel : ndarray, shape (...) or (..., P, P)
-        Variances, or covariance matrices.
     """
 
     network: DeepNetwork
+    # (...) or (..., P, P): variances, or covariance matrices.
     input_kernel: np.ndarray
 
     @property
@@ -108,7 +103,7 @@ class MeanField:
     def curvatures(self, K: np.ndarray) -> np.ndarray:
         """a_l M''(K) of variances before the layers 1, ..., L + 1."""
         functions = network_functions(self.network, self.has_matrix, K.ndim - 1 - self.has_matrix)
-        return np.asarray(self.layers.weights[1:] * functions.every("curvature", K))
+        return gains.weighted(self.network, functions.every("curvature", K), self.has_matrix)[1:]
 
     @property
     def residual_kernels(self) -> np.ndarray:

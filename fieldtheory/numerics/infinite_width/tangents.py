@@ -17,6 +17,7 @@ import numpy as np
 from fieldtheory.networks.coefficients import layer_coefficients
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
+from fieldtheory.numerics.infinite_width.gains import weighted
 from fieldtheory.numerics.infinite_width.kernels import by_tiles, identical, pair_layers
 from fieldtheory.numerics.recursion import add_skip, require_finite, residual_kernel
 
@@ -88,11 +89,8 @@ def tangents(
 
 def slope_gains(network: DeepNetwork, K: np.ndarray, trailing: int = 0) -> np.ndarray:
     """a_l ⟨φ'²⟩ over the signals of single inputs of layer l − 1, shape (L + 2, ...)."""
-    batch = K.ndim - 1 - trailing
-    weights = layer_coefficients(network, trailing, batch).weights
-    averages = network_functions(network, trailing, batch).every("slope_square", K[:-1])
-    shape = np.broadcast_shapes(weights[1:].shape, averages.shape)
-    return np.concatenate([np.zeros((1, *shape[1:])), weights[1:] * averages])
+    functions = network_functions(network, trailing, K.ndim - 1 - trailing)
+    return weighted(network, functions.every("slope_square", K[:-1]), trailing)
 
 
 def own_of_inputs(

@@ -118,14 +118,9 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockChain:
-    """The chain of a network for P inputs, with p = P(P+1)/2 entries of its matrices.
+    """The chain of a network for P inputs, with p = P(P+1)/2 entries of its matrices."""
 
-    Parameters
-    ----------
-    field : MeanField
-        Of a kernel (P, P) and one network.
-    """
-
+    # Of a kernel (P, P) and one network.
     field: MeanField
 
     @cached_property

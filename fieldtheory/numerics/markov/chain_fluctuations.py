@@ -85,26 +85,18 @@ class Covariances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fluctuations:
-    """Covariances and mean shifts of the p entries of a chain.
-
-    Parameters
-    ----------
-    chain : Chain
-    """
+    """Covariances and mean shifts of the p entries of a chain."""
 
     chain: Chain
 
     def _branch(self, l: int, change: np.ndarray) -> np.ndarray:
         """The change of C^(l) with X^(l-1), shape (p, ...)."""
-        J = self.chain.jacobian(l)
-        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
+        return _along(self.chain.jacobian(l), change)
 
     def _reported(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of R^(l) = s(X^(l))."""
         J = self.chain.stream_jacobian(l)
-        if J is None:
-            return change
-        return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
+        return change if J is None else _along(J, change)
 
     def _carried(self, l: int, change: np.ndarray) -> np.ndarray:
         """That of γ_l² s(X^(l-1))."""
@@ -119,12 +111,6 @@ class Fluctuations:
         before = C / 2
         before[1:] += self.chain.skips[1:, None, None] * unpacked(self.chain.stream[:-1], True)
         return self._wick(before, C)
-
-    @cached_property
-    def of_one_unit(self) -> np.ndarray:
-        """⟨h_iα h_iβ ; h_iγ h_iδ⟩ of a unit of the stream with itself, (L + 1, p, p)."""
-        K = unpacked(self.chain.stream, True)
-        return self._wick(K / 2, K)
 
     def _wick(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """A_αγ B_βδ + A_αδ B_βγ + A_βγ B_αδ + A_βδ B_αγ of matrices (l, P, P), (l, p, p)."""
@@ -223,13 +209,6 @@ class Fluctuations:
         return Covariances(residual, _symmetric(self._stream(V), size - 1, p))
 
     @cached_property
-    def with_output(self) -> np.ndarray:
-        """The covariances of R^(l) with C^(L+1), shape (L + 1, p, p)."""
-        stream = self.covariances.stream
-        moved = self._branch(len(stream), np.moveaxis(stream[:, -1], -1, 0))
-        return np.array([self._reported(l, X) for l, X in enumerate(np.moveaxis(moved, 0, -1))])
-
-    @cached_property
     def missed_variances(self) -> np.ndarray:
         """Errors of `variances`, zero where they are exact."""
         left = self.chain.unit_covariances[1]
@@ -243,12 +222,6 @@ class Fluctuations:
         left, N = self.chain.unit_covariances[1], self.chain.field.network.width
         errors = self._residual(left / N, self.missed_variances / N)
         return np.abs(_symmetric(errors, *left.shape[:2]))
-
-    @cached_property
-    def missed_shifts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Errors of `shifts`, zero where they are exact."""
-        residual, stream = self._shifts(self.missed_variances, start=0.0)
-        return np.abs(residual), np.abs(stream)
 
     def _residual(self, B: np.ndarray, V: np.ndarray) -> Iterator[np.ndarray]:
         """Cov(C^(l), C^(k)) of the layers k <= l, (p, l + 1, p), for every l."""
@@ -294,6 +267,11 @@ class Fluctuations:
             reported[l] = self._reported(l, m) + chain.stream_curvature(l, V[l])
             residual[l + 1] = self._branch(l + 1, m) + chain.curvature(l + 1, V[l])
         return residual, reported
+
+
+def _along(J: Any, change: np.ndarray) -> np.ndarray:
+    """A Jacobian times changes (p, ...)."""
+    return np.asarray((J @ change.reshape(len(change), -1)).reshape(change.shape))
 
 
 def _symmetric(rows: Iterable[np.ndarray], size: int, p: int) -> np.ndarray:

@@ -34,8 +34,7 @@ from fieldtheory.averages.quadrature.one_variable import coefficients_of
 from fieldtheory.networks.activations import h
 from fieldtheory.numerics.infinite_width.block_functions import Entry
 from fieldtheory.numerics.markov.block_chain import BlockChain
-from fieldtheory.numerics.one_input import resummed
-from fieldtheory.numerics.recursion import ratio
+from fieldtheory.numerics.one_input import order_ratio, resummed
 from fieldtheory.numerics.validity import warn_if_orders_are_close
 
 # Derivatives that the order 1/N² asks for, and the error of their averages.
@@ -72,14 +71,9 @@ def _of(outer: np.ndarray, inner: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
-    """The fields of order 1/N² of one input, with their powers of 1/N; see `Solution`.
+    """The fields of order 1/N² of one input, with their powers of 1/N; see `Solution`."""
 
-    Parameters
-    ----------
-    chain : BlockChain
-        Of one input.
-    """
-
+    # Of one input.
     chain: BlockChain
 
     @property
@@ -111,20 +105,21 @@ class SecondOrder:
 
     @cached_property
     def order_ratio(self) -> np.ndarray:
-        """The larger of |v_2|/v_1 and |m_2|/(|m_1| + v_1/C*), with the terms v and m of C."""
-        C, N = self._residual, self._width
-        size = np.abs(C.m1) + ratio(C.V1, self.chain.states[0][:, 0])
-        each = ratio(np.abs(C.m2), size), ratio(np.abs(C.V2), C.V1)
-        relative = np.maximum(*each) / N
+        """See `one_input.order_ratio`."""
+        relative = order_ratio(*self._terms)
         warn_if_orders_are_close(self.chain.field.network, relative)
         return relative
 
     @property
     def resummed(self) -> tuple[np.ndarray, np.ndarray]:
         """⟨C⟩ and Var C, see `Solution.resummed_variance`."""
+        return resummed(*self._terms)
+
+    @property
+    def _terms(self) -> tuple[np.ndarray, ...]:
+        """C*, and the terms of ⟨C⟩ and Var C of order 1/N, then those of order 1/N²."""
         C, N = self._residual, self._width
-        terms = C.m1 / N, C.V1 / N, C.m2 / N**2, C.V2 / N**2
-        return resummed(self.chain.states[0][:, 0], *terms)
+        return self.chain.states[0][:, 0], C.m1 / N, C.V1 / N, C.m2 / N**2, C.V2 / N**2
 
     @property
     def _width(self) -> int:
@@ -137,7 +132,8 @@ class SecondOrder:
     @cached_property
     def cumulants(self) -> tuple[Cumulants[np.ndarray], Cumulants[np.ndarray]]:
         """Those of C^(l), l = 0, ..., L + 1, and of R^(l), l = 0, ..., L."""
-        network, lost = self.chain.field.network, float(self._centred)
+        network = self.chain.functions.network
+        lost = float(network.centred)
         K0 = self.chain.states[0][0, 0]
         x = Cumulants(-lost * K0, 0.0, 2 * K0**2, -2 * lost * K0**2, 8 * K0**3)
         zero = np.zeros(_ORDER + 1)
@@ -146,7 +142,10 @@ class SecondOrder:
             s = self._stream(l)
             stream.append(_moved(x, s, zero, zero, zero, zero))
             if l == network.depth:
-                residual.append(_moved(x, self._readout(), zero, zero, zero, zero))
+                (read,), layers = self.chain.functions.readout.signals, self.chain.field.layers
+                taylor = layers.weights[-1, 0] * self._taylor(read, l)
+                taylor[0] += layers.biases[-1, 0]
+                residual.append(_moved(x, taylor, zero, zero, zero, zero))
                 break
             C, B, T = self._branch(l)
             residual.append(_moved(x, C, zero, B, zero, T))
@@ -156,10 +155,6 @@ class SecondOrder:
             t = 24 * _times(carried, C, C) + 8 * _times(C, C, C) + 12 * _times(B, carried + C) + T
             x = _moved(x, carried + C, lost * C, v, w, t)
         return Cumulants(*np.array(residual).T), Cumulants(*np.array(stream).T)
-
-    @property
-    def _centred(self) -> bool:
-        return self.chain.functions.network.centred
 
     def _taylor(self, entry: Entry, l: int) -> np.ndarray:
         """Of an entry as a function of X^(l), by X itself."""
@@ -171,13 +166,6 @@ class SecondOrder:
         if stream is None:
             return np.eye(2, _ORDER + 1)[1] + self.chain.states[1][l, 0] * np.eye(1, _ORDER + 1)[0]
         return self._taylor(stream, l)
-
-    def _readout(self) -> np.ndarray:
-        (read,) = self.chain.functions.readout.signals
-        layers, depth = self.chain.field.layers, self.chain.field.network.depth
-        taylor = layers.weights[-1, 0] * self._taylor(read, depth)
-        taylor[0] += layers.biases[-1, 0]
-        return taylor
 
     def _branch(self, l: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """C̄, B and T of layer l + 1 as functions of X^(l)."""

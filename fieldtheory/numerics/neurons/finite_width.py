@@ -107,20 +107,18 @@ class Neurons(NamedTuple):
 
     def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
         """The layers in Fourier series, or on nodes without a spectrum."""
-        weights, K, correlations = self.weights, self.K, self.correlations
         if spectrum is not None:
             from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series
 
-            chain = correlations, self.skips, self.added
             if coarser:
                 share = _SETTINGS.fewer_numbers
                 few = (np.ceil(share * each).astype(int) for each in spectrum[1:])
                 spectrum = Spectrum((1 + share) / 2 * spectrum.reach, *few)
-            return in_fourier_series(self.square, weights, K, chain, spectrum)
+            return in_fourier_series(self, spectrum)
         from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 
         count = _SETTINGS.fewer_nodes if coarser else _SETTINGS.nodes
-        return on_nodes(self.square, weights, K, correlations, self.noise, count, highest)
+        return on_nodes(self, count, highest)
 
     def compared(
         self, compute: Callable[[Layers], Any], scales: Callable[[Any], np.ndarray], highest: int

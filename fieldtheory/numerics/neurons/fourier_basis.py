@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from math import ceil, factorial, pi, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -275,14 +275,11 @@ def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_fourier_series(
-    square: Function,
-    weights: np.ndarray,
-    K: np.ndarray,
-    chain: tuple[np.ndarray, np.ndarray, np.ndarray],
-    spectrum: Spectrum,
+    neurons: Any, spectrum: Spectrum
 ) -> Iterator[tuple[Observable, FourierStep | None]]:
-    """The observable of every layer l = 0, ..., L and the step to the next one."""
-    links = zip(*chain, strict=True)
+    """The observable of every layer l = 0, ..., L of `Neurons`, and the step to the next one."""
+    square, weights, K = neurons.square, neurons.weights, neurons.K
+    links = zip(neurons.correlations, neurons.skips, neurons.added, strict=True)
     before = None
     resolutions = list(zip(*spectrum, strict=True))
     for resolution, some in groupby(range(len(K)), resolutions.__getitem__):

@@ -24,32 +24,18 @@ _FARTHEST = 1e13
 
 @dataclass(frozen=True, eq=False)
 class PairFunctions:
-    """`LayerFunctions` of arrays of inputs and of pairs of them.
-
-    Parameters
-    ----------
-    entries : LayerFunctions
-        Of NumPy.
-    allowed : float
-        The relative error that is asked for.
-    searching : bool
-        Whether an average whose integral does not converge is NaN, with all at larger variances,
-        instead of an error.
-    """
+    """`LayerFunctions` of arrays of inputs and of pairs of them."""
 
     entries: LayerFunctions
+    # The relative error that is asked for.
     allowed: float = DEFAULT
+    # Whether an average whose integral does not converge is NaN, with all at larger variances.
     searching: bool = False
 
     @property
     def averages(self) -> LayerAverages:
         """The averages in symbols."""
         return self.entries.averages
-
-    @cached_property
-    def closed_moment(self) -> bool:
-        """Whether M has a closed form."""
-        return is_closed(self.entries.averages.moment)
 
     @cached_property
     def closed(self) -> bool:
@@ -78,13 +64,6 @@ class PairFunctions:
         """M'(K)."""
         return self.moments(K, 1)[1]
 
-    def moments_and_slopes(self, K: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """M(K) of variances (..., P), and M'(K) of the first so many, 0 for the others."""
-        M, slopes = self.moments(K, 1)
-        slopes = np.array(slopes)
-        slopes[..., count:] = 0.0
-        return M, slopes
-
     def covariance_flow(self, own: np.ndarray, pairs: Any, r: np.ndarray) -> list[Any]:
         """⟨φφ⟩, its gradient by (K_xx, K_yy, K_xy), and the gradient of ⟨φ'φ'⟩."""
         K = np.broadcast_arrays(*(own.take(one, axis=-1) for one in pairs), r)
@@ -102,9 +81,12 @@ class PairFunctions:
         self, function: Callable[..., Any], count: int, K: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """So many averages of arrays of one shape, NaN of pairs beyond the range of numbers."""
-        flat = [k.ravel() for k in K]
+        p, q, r = flat = [k.ravel() for k in K]
         averages = np.full((count, K[0].size), np.nan)
-        inside = _are_near(*flat)
+        with np.errstate(invalid="ignore", over="ignore"):
+            inside = (p <= _FARTHEST) & (q <= _FARTHEST) & np.isfinite(r)
+            # Without signals that vanish.
+            inside &= (p * q > 0) & (r * r <= p * q * (1 + 1e-12))
         averages[:, inside] = self._exact(function, count, *(k[inside] for k in flat))
         return list(averages.reshape(count, *K[0].shape))
 
@@ -113,13 +95,6 @@ class PairFunctions:
             if self.searching:
                 return as_far_as_known(function, count, *K)
             return np.array(function(*K))
-
-
-def _are_near(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Mask of the pairs in the range of numbers, without signals that vanish."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        inside = (p <= _FARTHEST) & (q <= _FARTHEST) & np.isfinite(r)
-        return inside & (p * q > 0) & (r * r <= p * q * (1 + 1e-12))
 
 
 def as_far_as_known(

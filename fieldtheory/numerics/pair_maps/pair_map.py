@@ -58,12 +58,7 @@ def output_matrices(
 
 @dataclass(frozen=True, eq=False)
 class PairMaps:
-    """The maps of a recursion for ranges of norms, made when they are needed, and then kept.
-
-    Parameters
-    ----------
-    recursion : PairRecursion
-    """
+    """The maps of a recursion for ranges of norms, made when they are needed, and then kept."""
 
     recursion: PairRecursion
     _maps: list[PairMap] = field(default_factory=list)
@@ -126,7 +121,10 @@ class _Block:
             K0 = self.K0[a, b]
             part = rows.part(a), columns.part(b)
             if usable:
-                v = _artanh_correlations(K0, *part)
+                v = K0 * part[0].inverse[:, None]
+                v *= part[1].inverse
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    np.arctanh(v, out=v)
                 if self.upper and a.start == b.start:
                     np.fill_diagonal(v, 0.0)
                 norms = (one.polynomials for one in part)
@@ -184,19 +182,13 @@ class _Block:
 
 
 class _Single(NamedTuple):
-    """Data of the rows, or of the columns, of a strip that its pairs use.
+    """Data of the rows, or of the columns, of a strip that its pairs use."""
 
-    Parameters
-    ----------
-    inverse : ndarray, shape (P,)
-        1/√K, NaN for those that vanish.
-    factors : ndarray, shape (number of quantities, P)
-    polynomials : ndarray, shape (norms, P)
-        T_i(u).
-    """
-
+    # (P,): 1/√K, NaN for those that vanish.
     inverse: np.ndarray
+    # (quantities, P)
     factors: np.ndarray
+    # (norms, P): T_i(u).
     polynomials: np.ndarray
 
     @classmethod
@@ -207,13 +199,6 @@ class _Single(NamedTuple):
 
     def part(self, inputs: slice) -> _Single:
         return _Single(*(one[..., inputs] for one in self))
-
-
-def _artanh_correlations(K0: np.ndarray, rows: _Single, columns: _Single) -> np.ndarray:
-    v = K0 * rows.inverse[:, None]
-    v *= columns.inverse
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.arctanh(v, out=v)
 
 
 def _scale(

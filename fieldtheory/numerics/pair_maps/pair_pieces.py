@@ -183,9 +183,6 @@ class PairMap:
             size = math.ceil(1.5 * size)
         yield MAPS.norms
 
-    def _own_at(self, norms: np.ndarray) -> np.ndarray:
-        return self.recursion.own(np.exp(self.center + self.half * norms))
-
     def _sampled(self, own: np.ndarray, alpha: Any, beta: Any, v: Any) -> np.ndarray:
         """f of the inputs α and β whose correlation is tanh v, for odd quantities times that."""
         K, s = variances_of(own), self.recursion.factors(own)
@@ -213,7 +210,9 @@ class PairMap:
         sampled = pairs[0][joined], pairs[1][joined]
         # Nodes and samples go through the layers together; one norm has been there already.
         nonzero = np.flatnonzero(variances_of(own))[:1]
-        at_nodes = own[..., nonzero] if not self.half else self._own_at(nodes(size))
+        at_nodes = own[..., nonzero]
+        if self.half:
+            at_nodes = self.recursion.own(np.exp(self.center + self.half * nodes(size)))
         first, second = (np.append(a, size + b) for a, b in zip(grid[:2], sampled, strict=True))
         both = np.concatenate([at_nodes, own], axis=-1)
         values = self._sampled(both, first, second, np.append(grid[2], v[joined]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,45 +24,15 @@ from fieldtheory.numerics.infinite_width.tangents import (
 )
 
 
-class PairRecursion(Protocol):
-    """Quantities of two inputs that follow from their variances and covariance.
-
-    ``own`` has what single inputs bring along in all layers, the inputs on its last axis.
-    """
-
-    @property
-    def odd(self) -> tuple[bool, ...]:
-        """Of every quantity, whether it vanishes with the covariance of the inputs."""
-
-    def own(self, K0: np.ndarray) -> np.ndarray:
-        """Quantities of single inputs of variances (P,), shape (..., P)."""
-
-    def pairs(self, own: np.ndarray, K0: np.ndarray, pairs: Pairs) -> np.ndarray:
-        """The quantities of pairs of covariances (n,), shape (number of quantities, n)."""
-
-    def diagonal(self, own: np.ndarray) -> np.ndarray:
-        """The quantities of single inputs, shape (number of quantities, P)."""
-
-    def factors(self, own: np.ndarray) -> np.ndarray:
-        """s of single inputs, shape (number of quantities, P)."""
-
-
 @dataclass(frozen=True)
 class OutputRecursion:
-    """K_αβ and χ_αβ of a hidden layer, or of the output.
+    """K_αβ and χ_αβ of a hidden layer, or of the output."""
 
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    rows : tuple of int
-        Which are wanted: 0 for the kernel, 1 for the response.
-    layer : int
-        l of K^(l) and χ^(l), from 1 to L + 1.
-    """
-
+    # Without batch axes.
     network: DeepNetwork
+    # Which are wanted: 0 for the kernel, 1 for the response.
     rows: tuple[int, ...]
+    # l of K^(l) and χ^(l), from 1 to L + 1.
     layer: int
 
     @cached_property
@@ -121,17 +91,10 @@ class OutputRecursion:
 
 @dataclass(frozen=True)
 class TangentRecursion:
-    """Θ^(L+1) of pairs of inputs.
-
-    Parameters
-    ----------
-    network : DeepNetwork
-        Without batch axes.
-    trained : Trained, optional
-        Everything if left out.
-    """
+    """Θ^(L+1) of pairs of inputs."""
 
     network: DeepNetwork
+    # Everything if left out.
     trained: Trained | None = field(default=None, compare=False)
     odd: ClassVar[tuple[bool, ...]] = (False,)
 
@@ -159,3 +122,9 @@ class TangentRecursion:
     def factors(self, own: np.ndarray) -> np.ndarray:
         """√Θ^(L+1)."""
         return np.sqrt(own[-1:])
+
+
+# Quantities of two inputs that follow from their variances and covariance. ``own`` has what single
+# inputs bring along in all layers, on its last axis; ``odd`` says which quantities vanish with the
+# covariance, and ``factors``, (quantities, P), by which products of two inputs all are divided.
+PairRecursion = OutputRecursion | TangentRecursion

@@ -6,6 +6,9 @@ contribute sⁿ, with s < 1 the largest correlation of their signals, whatever k
 layer, where pairs that share an input would have s = 1, averages of two different inputs are exact,
 see `four_signals`, and those of more are split into the two pairs that correlate least. Where the
 series of φ with kinks take too long or leave too much, `sampled_paths` are averaged instead.
+
+Gains are D_αβ = ∂⟨φ(h_α)φ(h_β)⟩/∂K_αβ without the average: φ'(h_α)φ'(h_β), and φ'² + φφ'' of one
+input. Their correlators with one weighted sum of products φφ are such series for analytic φ.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS, tolerance
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means, of_three
 from fieldtheory.numerics.several_inputs.pair_expansions import (
@@ -38,6 +42,10 @@ _MANY = 6
 _TOGETHER = 1 << 23
 # The three ways to split four inputs into two pairs.
 _SPLITS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
+
+
+# Hermite coefficients of functions of pairs of inputs, (L + 1, r, orders), and the pairs.
+Functions = tuple[np.ndarray, np.ndarray]
 
 
 class Truncated(NamedTuple):
@@ -76,8 +84,11 @@ def resolved(
     longest: float = np.inf,
 ) -> Truncated | None:
     """Expansion to as many orders as it takes, or to the most there are up to ``longest``."""
-    truncated = None
-    correlation = min(float(np.max(_own_correlations(signals)[0], initial=0.1)), 1 - 1e-9)
+    truncated, every = None, np.arange(len(signals.pairs[0]))
+    # The larger correlations of pairs with themselves in the next layer.
+    layers = np.flatnonzero(~signals.idle).tolist()
+    own = [singular_values(signals.between(k, every, k + 1, every))[2] for k in layers]
+    correlation = min(float(np.max(own, initial=0.1)), 1 - 1e-9)
     least = (
         SETTINGS.pair_orders[0] if signals.smooth else np.log(1e4 * allowed) / np.log(correlation)
     )
@@ -91,14 +102,6 @@ def resolved(
     return truncated
 
 
-def _own_correlations(signals: Signals) -> np.ndarray:
-    """The larger correlation of pairs with themselves in the next layer, shape (1, L p)."""
-    every = np.arange(len(signals.pairs[0]))
-    layers = np.flatnonzero(~signals.idle).tolist()
-    X = [signals.between(k, every, k + 1, every) for k in layers]
-    return singular_values(np.concatenate(X, axis=-1))[2][None] if X else np.zeros((1, 1))
-
-
 def correlators(signals: Signals) -> Truncated | None:
     """⟨g ; g⟩ of all layers and pairs, shape (L + 1, p, L + 1, p)."""
     if signals.lines:
@@ -107,7 +110,11 @@ def correlators(signals: Signals) -> Truncated | None:
     longest = np.inf if signals.smooth else (SETTINGS.pair_operations / functions) ** 0.4
     fewest, allowed = 0, allowed_error(signals)
     if len(signals.K) >= _MANY:
-        two = _widest_layers(signals)
+        # The layer with the largest variances, at the end if all are equal, and one next to it.
+        variances = np.trace(signals.K, axis1=1, axis2=2)[::-1]
+        k = min(len(variances) - 1 - int(np.argmax(variances)), len(variances) - 2)
+        K, C = (each[k : k + 2] for each in (signals.K, signals.C))
+        two = replace(signals, K=K, C=C, skips=signals.skips[k : k + 1])
         alone = resolved(two, lambda count: _correlators(two, count), allowed, longest=longest)
         fewest = alone.orders if alone else 0
     series = resolved(signals, lambda count: _correlators(signals, count), allowed, fewest, longest)
@@ -142,18 +149,10 @@ def _refined(signals: Signals, series: Truncated) -> Truncated:
     return series._replace(values=values, left_out=left_out)
 
 
-def _widest_layers(signals: Signals) -> Signals:
-    """The layer with the largest variances, at the end if all are equal, and one next to it."""
-    own = np.trace(signals.K, axis1=1, axis2=2)
-    k = min(len(own) - 1 - int(np.argmax(own[::-1])), len(own) - 2)
-    both = slice(k, k + 2)
-    return replace(signals, K=signals.K[both], C=signals.C[both], skips=signals.skips[k : k + 1])
-
-
 def _correlators(signals: Signals, count: int) -> Truncated:
     f = Expansion(signals, count).observables
     size, layers, every = len(f), np.arange(len(f)), np.arange(f.shape[1])
-    values, left = from_layer_on(signals, f, every, f, every, count)
+    values, left = from_layer_on(signals, (f, every), (f, every), count)
     if len(signals.functions) == 1:
         within = _within_layers(signals, f, count)
         values[layers, :, layers], left[layers, :, layers] = within
@@ -167,14 +166,10 @@ def _correlators(signals: Signals, count: int) -> Truncated:
 
 
 def from_layer_on(
-    signals: Signals,
-    f: np.ndarray,
-    rows: np.ndarray,
-    g: np.ndarray,
-    columns: np.ndarray,
-    count: int,
+    signals: Signals, one: Functions, other: Functions, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """⟨f^(k) ; g^(l)⟩, k <= l, and what is left out, both (L + 1, r, L + 1, c)."""
+    (f, rows), (g, columns) = one, other
     size, r, orders = f.shape
     values, left = np.zeros((2, size, r, size, len(columns)))
     parts, few = _quarters(count), max(1, _TOGETHER // (r * orders))
@@ -195,10 +190,7 @@ def _missed(signals: Signals, f: np.ndarray, pairs: np.ndarray | slice = slice(N
     exact = means(signals)
     own = exact[:, signals.pairs[0] == signals.pairs[1]]
     size = np.max(own, axis=1, initial=0.0, keepdims=True)
-    deviation = np.abs(f[..., 0] - exact[:, pairs])
-    return float(
-        np.divide(deviation, size, out=np.zeros_like(deviation), where=size > 0).max(initial=0.0)
-    )
+    return float(ratio(np.abs(f[..., 0] - exact[:, pairs]), size).max(initial=0.0))
 
 
 def within_layers(signals: Signals) -> Truncated:
@@ -258,8 +250,8 @@ def _quarters(count: int) -> tuple[slice, slice, slice]:
 def _left_out(third: np.ndarray, last: np.ndarray, tail: np.ndarray, smooth: bool) -> np.ndarray:
     """Estimate of the orders beyond the last quarter, from this one and the one before."""
     if smooth:
-        ratio = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
-        tail = np.minimum(tail, np.abs(ratio))
+        fall = np.divide(4 * last, third, out=np.ones_like(last), where=third != 0)
+        tail = np.minimum(tail, np.abs(fall))
     return last * tail
 
 
@@ -325,3 +317,68 @@ def _correlators_by_kernels(signals: Signals, pairs: np.ndarray, count: int) -> 
             left[k, k + 1 :, e] = _left_out(third, last, tail[:, None], signals.smooth)
     left[np.flatnonzero(signals.idle)] = 0.0
     return Truncated(count, values, left, _missed(signals, expansion.observables, pairs))
+
+
+# What the series leave out, relative to the largest: asked for, and allowed.
+_ASKED, _ALLOWED = 1e-7, 1e-4
+
+
+def gain_correlators(
+    signals: Signals, weights: np.ndarray, chi: np.ndarray, covariance_response: np.ndarray
+) -> np.ndarray | None:
+    """The derivatives of ⟨φ_αφ_β^(l) ; Ψ⟩ by K_αβ^(0), Ψ = Σ_k Σ_γδ weights_γδ^(k) φ_γφ_δ^(k)."""
+    if not signals.smooth:
+        return None
+    if not weights.any():
+        return np.zeros((1, *chi.shape))
+    weights = np.broadcast_to(weights, (chi.shape[-1], *weights.shape[-2:]))
+    some = np.flatnonzero(np.abs(weights).max(axis=(0, 1)))
+    parts = weights[..., some], some, chi, covariance_response
+    series = resolved(signals, lambda count: _series(signals, *parts, count), _ASKED)
+    return series.values[None] if series and series.error <= _ALLOWED else None
+
+
+def _series(
+    signals: Signals,
+    weights: np.ndarray,
+    some: np.ndarray,
+    chi: np.ndarray,
+    covariance_response: np.ndarray,
+    count: int,
+) -> Truncated:
+    alpha, beta = signals.pairs
+    (own,) = np.nonzero(alpha == beta)
+    every, layers = np.arange(len(alpha)), np.arange(len(signals.K))
+    pairs, alone = Expansion(signals, count, some), Expansion(signals, count, own)
+    gains = Expansion(signals, count).products(1, 1)
+    gains[:, own] += alone.products(2, 0)
+    sides = (
+        (2 * alone.products(1, 0), own, pairs.products(*orders)) for orders in ((1, 0), (0, 1))
+    )
+    values, left = chi * _summed(signals, (gains, every), (pairs.observables, some), count, weights)
+    # Cov(h^(l), h^(k)) is K of the earlier layer times the skips between them.
+    earlier = np.minimum(layers[:, None], layers)
+    passed = signals.passed + np.tril(signals.passed, -1).T
+    for (f, rows, g), members in zip(sides, (alpha[some], beta[some]), strict=True):
+        turned = covariance_response[earlier][..., members] * passed[:, :, None, None]
+        turned = np.swapaxes(turned, 1, 2) * weights[own]
+        more = _summed(signals, (f, rows), (g, some), count, turned)
+        # These are no connected correlators.
+        values[:, own] += more[0] + np.einsum("lqkp,lq,kp->lq", turned, f[..., 0], g[..., 0])
+        left[:, own] += more[1]
+    return Truncated(count, values, left)
+
+
+def _summed(
+    signals: Signals, one: Functions, other: Functions, count: int, weights: np.ndarray
+) -> np.ndarray:
+    """Σ_k Σ_c weights_rc^(k) ⟨f_r^(l) ; g_c^(k)⟩ and what is left out, (2, L + 1, r)."""
+    after = from_layer_on(signals, one, other, count)
+    before = from_layer_on(signals, other, one, count)
+    size, sums = len(one[0]), []
+    for later, earlier in zip(after, before, strict=True):
+        whole = later + np.transpose(earlier, (2, 3, 0, 1))
+        layers = np.arange(size)
+        whole[layers, :, layers] /= 2
+        sums.append((whole * weights).sum(axis=(2, 3)))
+    return np.array(sums)

@@ -22,9 +22,8 @@ from fieldtheory.numerics.several_inputs.pair_expansions import Signals
 
 def means(signals: Signals) -> np.ndarray:
     """⟨g_αβ⟩ in all layers, shape (L + 1, p)."""
-    alpha, beta = signals.pairs
+    (alpha, beta), (a, b, t) = signals.pairs, signals.entries
     own = np.diagonal(signals.K, axis1=1, axis2=2)
-    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
     total = np.zeros(a.shape)
     for psi in signals.functions:
         values = _coefficients(psi, 4)(own.ravel())[0].reshape(*own.shape, -1)

@@ -43,12 +43,11 @@ _SETTINGS = _Settings()
 
 def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndarray:
     """∂²⟨g⟩/∂K_e ∂K_e' with e = αα, ββ, αβ, shape (3, 3, L + 1, pairs)."""
-    alpha, beta = (members[pairs] for members in signals.pairs)
-    own = np.diagonal(signals.K, axis1=1, axis2=2)
+    entries = [each[:, pairs] for each in signals.entries]
     if not signals.smooth:
         # Signals that are parallel to rounding stay so: there is no angle to differentiate by.
-        used = used & ((signals.R[1, 1][:, pairs] > 0) | (own[:, alpha] * own[:, beta] == 0))
-    a, b, t = (K[used] for K in (own[:, alpha], own[:, beta], signals.K[:, alpha, beta]))
+        used = used & ((signals.R[1, 1][:, pairs] > 0) | (entries[0] * entries[1] == 0))
+    a, b, t = (each[used] for each in entries)
     result = np.zeros((3, 3, *used.shape))
     # A signal that vanishes leaves a series of one term.
     series = (a * b == 0) | signals.smooth
@@ -64,9 +63,7 @@ def curvatures(signals: Signals, pairs: np.ndarray, used: np.ndarray) -> np.ndar
 
 def mean_slopes(signals: Signals) -> np.ndarray:
     """⟨φ'(h_α) φ(h_β)⟩ of all layers and inputs, summed over the features, (L + 1, P, P)."""
-    alpha, beta = signals.pairs
-    own = np.diagonal(signals.K, axis1=1, axis2=2)
-    a, b, t = own[:, alpha], own[:, beta], signals.K[:, alpha, beta]
+    (alpha, beta), (a, b, t) = signals.pairs, signals.entries
     slopes = np.zeros_like(signals.K)
     for psi in signals.functions:
         rows = _by_series(psi, a.ravel(), b.ravel(), t.ravel(), [(1, 0), (0, 1)])
@@ -91,7 +88,7 @@ def _by_series(
     coefficients = Coefficients(psi, _SETTINGS.orders + 4)(variances)[0][:, :-1]
     f, g = places.reshape(2, -1)
     c = np.clip(ratio(t, np.sqrt(a * b)), -1.0, 1.0)
-    x, y = (np.divide(1.0, np.sqrt(K), out=np.zeros_like(K), where=K > 0) for K in (a, b))
+    x, y = (ratio(1.0, np.sqrt(K)) for K in (a, b))
     averages = np.zeros((len(orders), len(c)))
     # Pairs of about one correlation take about as many orders.
     sorted_pairs = np.argsort(np.abs(c))

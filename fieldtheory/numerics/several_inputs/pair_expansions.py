@@ -33,6 +33,7 @@ from fieldtheory.networks.family import LayeredNetwork
 from fieldtheory.numerics.chunks import with_progress
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.homogeneous import Lines, lines_of
+from fieldtheory.numerics.recursion import ratio
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ class Signals:
         first, second = np.triu_indices(self.K.shape[-1])
         return first, second
 
+    @cached_property
+    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K_αα, K_ββ and K_αβ of every pair, each (L + 1, p)."""
+        (first, second), own = self.pairs, np.diagonal(self.K, axis1=1, axis2=2)
+        return own[:, first], own[:, second], self.K[:, first, second]
+
     @property
     def smooth(self) -> bool:
         """Whether φ is analytic."""
@@ -120,9 +127,7 @@ class Signals:
     @cached_property
     def R(self) -> np.ndarray:
         """h = R z of the two signals of every pair, shape (2, 2, L + 1, p)."""
-        first, second = self.pairs
-        own = np.diagonal(self.K, axis1=1, axis2=2)
-        return triangle(own[:, first], own[:, second], self.K[:, first, second])
+        return triangle(*self.entries)
 
     def between(
         self, k: int | np.ndarray, rows: np.ndarray, l: int | np.ndarray, columns: np.ndarray
@@ -143,7 +148,7 @@ def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
     [[2.0, 0.0], [0.5, 0.866]]
     """
     first, second = np.sqrt(x), np.sqrt(y)
-    along = np.divide(xy, first, out=np.zeros_like(first), where=first > 0)
+    along = ratio(xy, first)
     across = np.sqrt(np.maximum((second - along) * (second + along), 0.0))
     across = np.where(across > _SETTINGS.parallel * second, across, 0.0)
     return np.array([[first, np.zeros_like(first)], [along, across]])
@@ -151,13 +156,8 @@ def triangle(x: np.ndarray, y: np.ndarray, xy: np.ndarray) -> np.ndarray:
 
 def _solved(R: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """R⁻¹ rows, zero for directions that R has not."""
-    first = _over(rows[0], R[0, 0])
-    return np.stack([first, _over(rows[1] - R[1, 0] * first, R[1, 1])])
-
-
-def _over(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    return np.divide(x, y, out=np.zeros(shape), where=np.broadcast_to(y > 0, shape))
+    first = ratio(rows[0], R[0, 0])
+    return np.stack([first, ratio(rows[1] - R[1, 0] * first, R[1, 1])])
 
 
 class _Rule(NamedTuple):
@@ -219,7 +219,7 @@ class Expansion:
                     powers[:, i] * others[:, n - i] * _factors(self.count, self.count)[i, n - i]
                 )
                 for psi in self.signals.functions:
-                    singles = {a: self._single(_squared(psi), own[a], 0) for a in set(members)}
+                    singles = {a: self._single(psi.square, own[a], 0) for a in set(members)}
                     coefficients[side, l] += shares * np.array([singles[a][n] for a in members])
         return coefficients
 
@@ -245,10 +245,10 @@ class Expansion:
         lowered = np.zeros((2, *f.shape))
         lowered[0, ..., : len(n)] = np.sqrt(i + 1.0) * f[..., above + i + 1]
         lowered[1, ..., : len(n)] = np.sqrt(n - i + 1.0) * f[..., above + i]
-        by_y = _over(lowered[1], self.R[1, 1][..., None])
+        by_y = ratio(lowered[1], self.R[1, 1][..., None])
         if side:
             return by_y
-        return _over(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
+        return ratio(lowered[0] - self.R[1, 0][..., None] * by_y, self.R[0, 0][..., None])
 
     def products(self, i: int, j: int) -> np.ndarray:
         """Of Σ_k ψ_k^(i)(h_α) ψ_k^(j)(h_β), shape (L + 1, pairs, orders)."""
@@ -342,10 +342,6 @@ def _derivative(function: Function, order: int) -> Function:
     for _ in range(order):
         function = function.slope
     return function
-
-
-def _squared(function: Function) -> Callable[..., np.ndarray]:
-    return lambda h: function(h) ** 2
 
 
 def packed_size(count: Any) -> Any:

@@ -106,14 +106,6 @@ def kernel_covariance(
     return np.ascontiguousarray(np.transpose(G11, (0, 2, 1, 3)))
 
 
-def accumulated_covariance(layers: LayerCoefficients, G11: np.ndarray) -> np.ndarray:
-    """Cov(K_αβ^(l), K_γδ^(l)) of the hidden layers, shape (L + 1, p, p)."""
-    skips = layers.skips
-    half = accumulate(skips, np.transpose(G11, (0, 2, 1, 3))[:-1])
-    both = accumulate(skips, np.transpose(half, (2, 3, 0, 1))[:-1])
-    return np.einsum("lplq->lqp", both)
-
-
 def covariance_with_neurons(
     layers: LayerCoefficients, gains: PairGains, signals: Signals
 ) -> np.ndarray:

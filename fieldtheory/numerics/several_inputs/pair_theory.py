@@ -194,7 +194,7 @@ class PairTheory:
             )
             * left_out
         )
-        return shift_of_covariances(self.layers, self.gains, self.signals, variances, slopes, own)
+        return shift_of_covariances(self, variances, slopes, own)
 
     @cached_property
     def series(self) -> Truncated | None:
@@ -226,9 +226,7 @@ class PairTheory:
     @cached_property
     def kernel_covariances(self) -> np.ndarray:
         """The estimate of N Cov(K^(l), K^(l)), shape (n, L + 1, p, p)."""
-        return np.stack(
-            [pair_fluctuations.accumulated_covariance(self.layers, G11) for G11 in self.covariances]
-        )
+        return np.stack([accumulated_variance(self.layers.skips, G11) for G11 in self.covariances])
 
     @property
     def covariances_of_pairs(self) -> np.ndarray:
@@ -270,20 +268,16 @@ def error_of(estimate: np.ndarray) -> np.ndarray:
 
 
 def shift_of_covariances(
-    layers: LayerCoefficients,
-    gains: PairGains,
-    signals: Signals,
-    variances: np.ndarray,
-    slopes: Truncated,
-    own_shift: np.ndarray,
+    theory: PairTheory, variances: np.ndarray, slopes: Truncated, own_shift: np.ndarray
 ) -> np.ndarray:
     """The estimate of N (⟨C⟩ − C*) of the covariances α < β: one loop."""
+    layers, gains = theory.layers, theory.gains
     _, others, alpha, beta = gains.places
     a = layers.weights.reshape(len(own_shift), -1)[:, :1]
     sources = np.zeros((len(variances) + 1, len(a), len(others)))
     # Kernels of layers that nothing was added to do not fluctuate; some no layer sees.
     used = (np.abs(variances[0]).max(axis=(1, 2)) > 0) & (a[1:] > 0)
-    curvature = curvatures(signals, others, used)
+    curvature = curvatures(theory.signals, others, used)
     # What slopes leave out stands in front of the deviations of the variances.
     rows = np.delete(np.arange(len(sources)), 1)
     sources[rows, 1:] = np.einsum("eflp,nlefp->nlp", curvature, variances) / 2

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs.pair_expansions import Signals, singular_values
 
 # The derivatives of h, |h| and sign h.
@@ -256,7 +257,7 @@ class _Averages:
         if "d" in kinds:
             i = kinds.index("d")
             reduced = self.average(kinds[:i] + "1" + kinds[i + 1 :], zero | {i})
-            return np.sqrt(2 / np.pi) * _inverse(_norm(self._conditional(zero)[i])) * reduced
+            return np.sqrt(2 / np.pi) * ratio(1.0, _norm(self._conditional(zero)[i])) * reduced
         if "h" in kinds or "a" in kinds:
             i = kinds.index("h" if "h" in kinds else "a")
             rows = self._conditional(zero)
@@ -284,7 +285,7 @@ class _Averages:
 
     def _unit(self, i: int, zero: frozenset[int]) -> np.ndarray:
         row = self._conditional(zero)[i]
-        return row * _inverse(_norm(row))
+        return ratio(row, _norm(row))
 
 
 def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -293,7 +294,3 @@ def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _norm(x: np.ndarray) -> np.ndarray:
     return np.sqrt(_dot(x, x))
-
-
-def _inverse(x: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)

@@ -21,6 +21,7 @@ from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.coefficients import LayerCoefficients
 from fieldtheory.numerics.covariance_roots import psd_root
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.numerics.several_inputs.four_signals import WithinLayers, means
 from fieldtheory.numerics.several_inputs.pair_expansions import Expansion, Signals, packed_size
 from fieldtheory.numerics.several_inputs.pair_fluctuations import PairGains
@@ -180,9 +181,8 @@ class _Remainder:
         first = Expansion(signals, _ORDERS).observables[..., 1 : packed_size(2)]
         # R c are covariances of g with the two signals, from which the slopes follow.
         R = signals.R
-        by_y = np.divide(first[..., 0], R[1, 1], out=np.zeros_like(R[1, 1]), where=R[1, 1] > 0)
-        remainder = first[..., 1] - R[1, 0] * by_y
-        by_x = np.divide(remainder, R[0, 0], out=np.zeros_like(remainder), where=R[0, 0] > 0)
+        by_y = ratio(first[..., 0], R[1, 1])
+        by_x = ratio(first[..., 1] - R[1, 0] * by_y, R[0, 0])
         pairs = np.arange(len(alpha))
         for slopes, members in ((by_x, alpha), (by_y, beta)):
             coefficients[:, pairs, members] += self.a[:, None] * slopes

@@ -13,6 +13,7 @@ from fieldtheory import validation
 from fieldtheory.networks.coefficients import layer_coefficients, of_layers
 from fieldtheory.networks.family import DeepNetwork
 from fieldtheory.numerics.infinite_width.tangents import Trained
+from fieldtheory.numerics.recursion import ratio
 from fieldtheory.theory import notation as sym
 from fieldtheory.theory.tangent_kernel import family_tangent, readin_tangent
 
@@ -91,9 +92,7 @@ def trained(network: DeepNetwork, parametrization: str, rates: np.ndarray) -> Tr
                     f"{name}_weight_variance must be positive for the standard parametrization, "
                     f"got 0; or train none of them: rates={{'{name}_weight': 0}}"
                 )
-            of_weights = network.width * np.divide(
-                of_weights, variance, out=np.zeros_like(variance), where=variance > 0
-            )
+            of_weights = network.width * ratio(of_weights, variance)
             signals.append((of_weights, of_biases - of_weights * bias))
         else:
             signals.append((of_weights, (of_biases - of_weights) * bias))

@@ -20,16 +20,10 @@ from fieldtheory.numerics.symmetric_matrices import assembled
 
 @dataclass(frozen=True, eq=False)
 class TangentTheory:
-    """Θ^(l) of a network for given inputs.
-
-    Parameters
-    ----------
-    mean_field : MeanField
-    trained : Trained, optional
-        Everything at rate one if left out, where D^(l) are the residual kernels to the last bit.
-    """
+    """Θ^(l) of a network for given inputs."""
 
     mean_field: MeanField
+    # Everything at rate one if left out, where D^(l) are the residual kernels to the last bit.
     trained: Trained | None = None
 
     @cached_property
@@ -54,9 +48,6 @@ class TangentTheory:
         slope = stream.pair(*(each[:-1] for each in K), order=1)[3]
         return np.concatenate([slope * theta[:-1], theta[-1:]])
 
-    def _shaped(self, trailing: int) -> Trained:
-        return self._whole.shaped(trailing, self.mean_field.variances[1].ndim - 1 - trailing)
-
     @cached_property
     def _pair_sources(self) -> np.ndarray:
         """D^(l) of pairs of inputs."""
@@ -68,7 +59,8 @@ class TangentTheory:
         arguments = field.pair_arguments
         averages = functions.every("covariance", *(each[:-1] for each in arguments))
         averages = np.concatenate([arguments[2][:1], averages])
-        return tangents.sources(network, self._shaped(1), averages, 1, *arguments)
+        shaped = self._whole.shaped(1, K.ndim - 2)
+        return tangents.sources(network, shaped, averages, 1, *arguments)
 
     def parts(self, alone: list[Trained]) -> np.ndarray:
         """What each of several and each layer adds to Θ^(L+1), (..., kinds, L + 2, ...)."""

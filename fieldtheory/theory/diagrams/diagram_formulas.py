@@ -61,8 +61,6 @@ def diagram_value(graph: Graph) -> sp.Expr:
 def diagram_latex(graph: Graph) -> str:
     """LaTeX of `diagram_value`, in lines that fit a page.
 
-    Examples
-    --------
     >>> from fieldtheory.theory.diagrams.enumeration import graphs
     >>> print(diagram_latex(next(graphs(legs=2, loops=0))))
     G_{11}^{l m}

@@ -84,8 +84,6 @@ def symmetry_factor(graph: Graph) -> sp.Rational:
 def leg_orders(graph: Graph) -> list[tuple[int, ...]]:
     """The orders of the legs that give different diagrams.
 
-    Examples
-    --------
     >>> [leg_orders(graph) for graph in graphs(legs=3, loops=0)]
     [[(0, 1, 2), (0, 2, 1), (1, 2, 0)], [(0, 1, 2), (1, 0, 2), (2, 0, 1)], [(0, 1, 2)]]
     """

@@ -229,8 +229,6 @@ Vertex = Callable[[int, int], np.ndarray]
 def vertex_tensor(action: Action, conjugates: int, kernels: int) -> np.ndarray:
     """All derivatives of an action by n conjugates and m kernels at C̃ = 0, (F,) * (n + m).
 
-    Examples
-    --------
     >>> from fieldtheory.networks.family import Coefficients
     >>> from fieldtheory.theory.action import chain_action
     >>> linear = chain_action(1, 1, lambda h: (h,), lambda l: Coefficients(1, 0, 1))

@@ -16,6 +16,7 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 from fieldtheory.averages.nodes.base import AverageNode
+from fieldtheory.theory.notation import natural
 
 _PMATRIX_COLUMNS = 10
 _LAYER = re.compile(r"\^\{\((.*?)\)\}")
@@ -119,11 +120,11 @@ class TheoryPrinter(LatexPrinter):
             max(layers, default=-1),
             averages,
             sum(rank >= 0 for rank in ranks),
-            _natural(text),
+            natural(text),
         )
 
     def _factor_key(self, factor: sp.Expr) -> tuple[Any, ...]:
-        key = _natural(self._print(factor))
+        key = natural(self._print(factor))
         if getattr(factor, "latest", False):
             key = tuple((-number, text) for number, text in key)
         return _rank(factor), key
@@ -286,12 +287,6 @@ def _rank(factor: sp.Expr) -> float:
     return next((place for kind, place in places.items() if isinstance(base, kind)), FUNCTION)
 
 
-def _natural(text: str) -> tuple[Any, ...]:
-    """A key by which the tenth layer comes after the ninth, and δ after γ."""
-    text = text.replace(r"\gamma", r"\c")
-    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", text))
-
-
 _INDEX = r"_\{(?:[^{}]|\{[^{}]*\})*\}"
 # φ, its derivatives and their squares at a signal h^(l), perhaps of an input or neuron.
 _PHI = re.compile(rf"\\phi('*)\(h({_INDEX})?\^\{{(\([^()]*\))\}}({_INDEX})?\)(\^\{{2\}})?")
@@ -303,8 +298,6 @@ _BLOCKS = re.compile(r"(?<!\\mathcal\{)(?<![A-Za-z\\])([SG])(?![A-Za-z0-9-])")
 def in_letters(text: str, notation: str | None = "F25") -> str:
     r"""LaTeX of derived formulas with the letters of F25, symbol by symbol.
 
-    Examples
-    --------
     >>> shown = r"S_{22} = \langle \phi'(h^{(k)})^{2} \,;\, \phi(h^{(l)}) \rangle"
     >>> print(in_letters(shown))
     \mathcal{S}_{22} = \langle \bigl[\phi^{\prime,(k)}\bigr]^{2}, \phi^{(l)} \rangle^{c}

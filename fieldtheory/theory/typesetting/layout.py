@@ -227,7 +227,9 @@ def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -
     counts: dict[str, int] = {}
 
     def labelled(left: str, lines: Sequence[str]) -> list[str]:
-        name = _label(left)
+        # Letters and numbers of the left-hand side, such as tilde-C-l for C̃^(l).
+        plain = re.sub(r"\\(mathrm|mathcal|mathsf|frac|left|right)(?![a-z])", "", left)
+        name = "-".join(re.findall(r"[A-Za-z0-9]+", plain.replace("'", "prime")))
         counts[name] = counts.get(name, 0) + 1
         name = f"{labels}:{name}" + (f"-{counts[name]}" if counts[name] > 1 else "")
         return [
@@ -251,12 +253,6 @@ def _numbered(setter: Setter, blocks: Sequence[Any], room: float, labels: str) -
 def breakable(displays: Sequence[str]) -> str:
     """Displays that may break across pages."""
     return "\n".join(["{\\allowdisplaybreaks", *displays, "}"])
-
-
-def _label(left: str) -> str:
-    """A label from a left-hand side, tilde-C-l for C̃^(l): its letters and numbers."""
-    plain = re.sub(r"\\(mathrm|mathcal|mathsf|frac|left|right)(?![a-z])", "", left)
-    return "-".join(re.findall(r"[A-Za-z0-9]+", plain.replace("'", "prime")))
 
 
 def _over(expr: sp.Expr, factor: sp.Expr) -> sp.Expr:

@@ -35,19 +35,6 @@ def test_against_mpmath(name):
         assert value == pytest.approx(expected, rel=1e-13, abs=1e-300)
 
 
-@pytest.mark.parametrize("form", ["its square, once", "SiLU of 2h"])
-def test_products_of_two_variables(form):
-    """Their exponentials are joined, e^x e^y = e^{x+y}."""
-    f = (SOFTPLUS**2).diff(h) if form == "its square, once" else FORMS[form + ", twice"]
-    y = sp.Symbol("y", real=True)
-    both = vectorised([h, y], f * f.subs(h, y))
-    points = np.array(POINTS)
-    with np.errstate(over="ignore", under="ignore"):
-        values = both(points[:, None], points[None, :])
-        one = vectorised([h], f)(points)
-    np.testing.assert_allclose(values, np.outer(one, one), rtol=1e-13, atol=1e-300)
-
-
 def test_exponentials_of_long_numbers_are_not_powers():
     """exp(−5000 h²) as a power of exp(−h²) would be a polynomial of degree 5000."""
     F = ((sp.tanh(h) + sp.exp(-5000 * h**2)) ** 2).expand()

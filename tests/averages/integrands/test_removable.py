@@ -6,13 +6,12 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
-import fieldtheory as ft
 from fieldtheory.averages.integrands.removable import continued, has_quotient
 from fieldtheory.averages.quadrature.compiled import vectorised
 from fieldtheory.networks.activation_text import activation_from_text
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from tests.oracles import precise
-from tests.tables import crossed, slow, some
+from tests.tables import crossed, some
 
 
 def quotient(top, bottom, limit):
@@ -49,30 +48,6 @@ def test_two_variables(text):
         squares = precise.connected2(lambda h: phi(h) ** 2, lambda h: phi(h) ** 2, K)
     assert float(found.covariance(0.3, 0.4, 0.1)) == pytest.approx(float(expected), rel=1e-12)
     assert float(found.connected(0.3, 0.4, 0.1)) == pytest.approx(float(squares), rel=1e-10)
-
-
-@pytest.mark.parametrize("text", [slow("sin(h)/h"), "tanh(h)/h", slow("erf(h)/h")])
-def test_networks(text):
-    net = ft.ResidualNetwork(depth=2, activation=activation_from_text(text), branch_scale=0.3)
-    one, pair = ft.solve(net, 0.2), ft.solve(net, [[0.2, 0.1], [0.1, 0.3]])
-    assert np.isfinite(one.G11).all() and np.isfinite(pair.output_response).all()
-    assert pair.output_response[0, 0] == pytest.approx(one.output_response, rel=1e-11)
-    assert float(layer_functions(net.activation).second_moment(0.0)) == pytest.approx(
-        float(TABLE[text](mpf(0))) ** 2, rel=1e-14
-    )
-
-
-@pytest.mark.slow
-def test_precise_rules():
-    found = layer_functions(activation_from_text("tanh(h)/h"), "mpmath")
-    phi = TABLE["tanh(h)/h"]
-    with mpmath.workdps(20):
-        K = [[mpf("0.3"), mpf("0.1")], [mpf("0.1"), mpf("0.4")]]
-        assert mpmath.almosteq(
-            found.second_moment(K[0][0]), precise.average1(lambda h: phi(h) ** 2, K[0][0]), 1e-17
-        )
-        expected = precise.average2(lambda x, y: phi(x) * phi(y), K)
-        assert mpmath.almosteq(found.covariance(K[0][0], K[1][1], K[0][1]), expected, 1e-14)
 
 
 def test_variables_that_are_no_product():

@@ -48,15 +48,6 @@ def test_step_form_is_the_function(f):
         assert abs((smooth.subs(x, point) - f.subs(x, point)).evalf(20)) < 1e-18
 
 
-def test_step_form_of_products_in_two_variables():
-    F = Max(0, x) * Abs(y - 1) * Max(-1, Min(1, y))
-    smooth = pieces(F, (x, y))
-    for u in POINTS[::5]:
-        for v in POINTS[::3]:
-            at = {x: u, y: v}
-            assert step_form(F).subs(at) == F.subs(at) == smooth.subs(at)
-
-
 def test_steps_are_normalised():
     assert step_form(Heaviside(-x)) == 1 - Heaviside(x)
     assert step_form(Heaviside(3 * x)) == Heaviside(x)
@@ -121,12 +112,6 @@ def test_second_derivative(f, expected):
             singular += (-1) ** order * coefficient.diff(x, order).subs(x, point)
     by_parts = integral(f * g.diff(x, 2))
     assert integral(smooth * g) + float(singular) == pytest.approx(by_parts, abs=1e-12)
-
-
-def test_mixed_second_derivative():
-    F = Max(0, x) ** 2 * Max(0, y) ** 2
-    assert second_derivative(F, x, y) == 4 * x * y * Heaviside(x) * Heaviside(y)
-    assert second_derivative(Abs(x) * Abs(y), x, y).subs({x: 2, y: -3}) == -1
 
 
 def test_products_stay_products():

@@ -102,15 +102,6 @@ def test_averages_of_pairs(activation: str, variance: float, ratio: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [("1 - cos(h)", "integrals where"), ("sin(h)", "of every term")],
-)
-def test_the_reason_is_said(text: str, reason: str) -> None:
-    (row,) = explain(layer_functions(as_activation(text)).averages.moment).rows
-    assert row.rule == "closed form" and reason in row.reason
-
-
-@pytest.mark.parametrize(
     "name",
     ("erf", "relu", slow("gelu"), "sin", "cos", slow("exp(-h**2)"), "exp", slow("sinh"), "sign"),
 )

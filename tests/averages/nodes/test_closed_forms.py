@@ -5,12 +5,11 @@ import pytest
 import sympy as sp
 from mpmath import mpf
 
-from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
+from fieldtheory.averages import GaussianAverage
 from fieldtheory.averages.nodes.closed_forms import closed_form
 from fieldtheory.networks.activations import ACTIVATIONS
-from tests.oracles import exact
 from tests.oracles import precise as oracle
-from tests.tables import crossed, slow, some
+from tests.tables import slow, some
 
 x, y, z = sp.symbols("x y z", real=True)
 c, p = sp.symbols("c p", real=True)
@@ -176,43 +175,17 @@ def test_formulas_as_written():
     )
 
 
-@pytest.mark.parametrize("degree", range(7))
-def test_monomials(degree):
-    assert one(x**degree) == (0 if degree % 2 else sp.factorial2(degree - 1) * K ** (degree // 2))
+# Numbers by integration -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2])
-def test_arc_cosine_kernels(degree):
-    F = theta(x) * theta(y) * (x * y) ** degree
-    with mpmath.workdps(40):
-        for A, B, C in COVARIANCES:
-            expected = exact.relu_average(degree, *map(mpmath.mpf, (A, B, C)))
-            value = two(F).subs({a: A, b: B, c: C}).evalf(40)
-            assert mpmath.almosteq(mpf(value), expected, mpf("1e-36"))
-
-
-# Numbers, by two independent integrations ----------------------------------------------------
-
-INTEGRATED = [
-    "x erf^3", "abs(x-1)", "exp step", "cos(x+1)", "gelu", "x^2 exp(-x^2)", "leaky^2", "x sin",
-]  # fmt: skip
-
-
-@pytest.mark.slow_but(22)
-@pytest.mark.parametrize(("name", "variance"), crossed(INTEGRATED, [R(1, 500), R(1), R(300)]))
-def test_one_variable_against_integration(name, variance):
-    F, _ = ONE_VARIABLE[name]
-    if name in ("exp step", "cos(x+1)", "x sin") and variance > 100:
-        variance = R(4)
-    F = F.subs(p, R(3, 4))
+@pytest.mark.parametrize("variance", [slow(R(1, 500)), R(1), slow(R(300))])
+def test_one_variable_against_the_oracle(variance):
+    """⟨x erf³⟩, of which no formula is typed."""
+    F, _ = ONE_VARIABLE["x erf^3"]
     value = one(F).subs(K, variance).evalf(40)
-    integral = GaussianAverage(F, x, variance).evalf(30)
-    size = sp.sqrt(GaussianAverage(F**2, x, variance).evalf(10))
-    assert abs(value - integral) < sp.Float("1e-28") * size
-    if "abs" not in name:  # the oracle knows kinks at zero only
-        with mpmath.workdps(20):
-            expected = oracle.average1(mp_function([x], F), mpf(variance.p) / variance.q)
-            assert abs(mpf(value) - expected) < mpf("1e-17") * mpf(size)
+    with mpmath.workdps(20):
+        expected = oracle.average1(mp_function([x], F), mpf(variance.p) / variance.q)
+        assert mpmath.almosteq(mpf(value), expected, mpf("1e-17"))
 
 
 SMOOTH = ["erf erf", "gelu gelu", "erf cos", "sin sin"]
@@ -234,13 +207,6 @@ def test_two_variables_against_the_oracle(name, covariance):
         expected = oracle.average2(mp_function([x, y], F), matrix)
         value = two(F).subs({a: A, b: B, c: C}).evalf(20)
         assert abs(mpf(value) - expected) < mpf("1e-11") * abs(expected)
-
-
-@pytest.mark.parametrize("name", [slow("gelu gelu"), "relu erf"])
-def test_two_variables_against_integration(name):
-    at = {a: R(7, 10), b: R(13, 10), c: R(-2, 5)}
-    node = GaussianAverage(TWO_VARIABLES[name][0], (x, y), K2)
-    assert abs(node.doit().subs(at).evalf(20) - node.subs(at).evalf(15)) < sp.Float("1e-14")
 
 
 def mp_function(variables, F):
@@ -285,39 +251,6 @@ def test_identical_inputs_are_one_input(name):
     single = GaussianAverage(phi(x) ** 2, x, K).doit()
     for variance in (R(1, 100), R(1), R(40)):
         assert abs((pair - single).subs(K, variance).evalf(30)) < sp.Float("1e-26")
-
-
-@pytest.mark.parametrize("name", ["erf", "relu", "gelu", "sin"])
-def test_opposite_inputs(name):
-    """Perfect anticorrelation: y = −x."""
-    phi = ACTIVATIONS[name]
-    pair = GaussianAverage(phi(x) * phi(y), (x, y), [[2, -2], [-2, 2]]).doit()
-    single = GaussianAverage(phi(x) * phi(-x), x, 2).doit()
-    assert abs((pair - single).evalf(30)) < sp.Float("1e-26")
-
-
-def test_uncorrelated_inputs():
-    for name in ("erf", "relu", "gelu", "sin"):
-        phi = ACTIVATIONS[name]
-        pair = GaussianAverage(phi(x) * phi(y), (x, y), K2).doit().subs(c, 0)
-        apart = GaussianAverage(phi(x), x, a).doit() * GaussianAverage(phi(y), y, b).doit()
-        assert vanishes(pair - apart)
-
-
-def test_relu_connected_correlator_does_not_cancel():
-    """Every term of ⟨φ²;φ²⟩ vanishes with the covariance; −ab/4 has cancelled symbolically."""
-    phi = ACTIVATIONS["relu"]
-    node = ConnectedCorrelator(phi(x) ** 2, phi(y) ** 2, (x, y), K2).doit()
-    assert all(term.subs(c, 0) == 0 for term in sp.Add.make_args(node))
-    with mpmath.workdps(30):
-        expected = exact.relu_connected(mpf(1), mpf(2), mpf("0.5"))
-        value = node.subs({a: 1, b: 2, c: R(1, 2)}).evalf(30)
-        assert mpmath.almosteq(mpf(value), expected, mpf("1e-28"))
-
-
-def test_large_variances_do_not_overflow():
-    value = sp.lambdify([a, b, c], two(sp.sin(x) * sp.sin(y)), "numpy")(1e4, 1e4, 1e4)
-    assert value == pytest.approx(0.5, rel=1e-15)
 
 
 # No closed form ------------------------------------------------------------------------------

@@ -1,13 +1,10 @@
 """Connected correlators of two functions, and averages expanded."""
 
-import mpmath
 import pytest
 import sympy as sp
-from mpmath import mpf
 
 from fieldtheory.averages import ConnectedCorrelator, GaussianAverage
 from tests.expanding import expand_averages
-from tests.oracles import precise as oracle
 from tests.tables import slow
 
 x, y = sp.symbols("x y", real=True)
@@ -61,17 +58,6 @@ def test_connected_evalf_is_relative(covariance):
     node = ConnectedCorrelator(x**4, y**4, (x, y), [[1, value], [value, 2]])
     exact = 72 * 2 * value**2 + 24 * value**4
     assert abs(node.evalf(8) / exact - 1) < 1e-7
-
-
-@pytest.mark.slow
-def test_connected_evalf_against_the_oracle():
-    node = ConnectedCorrelator(sp.tanh(x) ** 2, sp.erf(y) ** 2, (x, y), K2).subs(POINT)
-    with mpmath.workdps(13):
-        matrix = [[mpf("0.7"), mpf("-0.4")], [mpf("-0.4"), mpf("1.3")]]
-        expected = oracle.connected2(
-            lambda u: mpmath.tanh(u) ** 2, lambda v: mpmath.erf(v) ** 2, matrix
-        )
-        assert mpmath.almosteq(mpf(node.evalf(10)), expected, mpf("1e-9"))
 
 
 # Expanding ------------------------------------------------------------------------------------

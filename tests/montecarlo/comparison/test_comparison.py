@@ -98,19 +98,6 @@ class TestVerdict:
         assert found.verdict == "disagrees"
         assert entries(found, "residual_kernels").verdicts.tolist() == ["agrees"] * 5
 
-    @pytest.mark.slow
-    def test_several_inputs(self):
-        net = network(2, width=100, branch_scale=0.5)
-        pair = drawn(net, K0_PAIR, (50, 100), 4000)
-        answers = drawn(net, K0_PAIR, (50, 100), 500, simulate_response)
-        found = compare(ft.solve(net, K0_PAIR), pair, responses=answers)
-        assert found.verdict == "agrees"
-        field = entries(found, "residual_kernels")
-        pairs = set(zip(field.index["alpha"].tolist(), field.index["beta"].tolist(), strict=True))
-        assert pairs == {(0, 0), (0, 1), (1, 1)}
-        wrong = net.replace(weight_variance=1.02 * net.weight_variance)
-        assert compare(mistaken(wrong, net, K0_PAIR), pair).verdict == "disagrees"
-
     @pytest.mark.parametrize(
         ("change", "words"),
         [
@@ -179,15 +166,6 @@ class TestLoops:
             rows = compare(wrong, pair).rows
             found |= {row["quantity"] for row in rows if row["verdict"] == "disagrees"}
         return found
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("factor", [0.87, 1.13])
-    def test_a_fault_is_found(self, factor):
-        assert self.found_faults(*self.simulated(1500), factor) == {
-            "mean_shift",
-            "kernel_shift",
-            "four_point",
-        }
 
     @pytest.mark.slow
     def test_a_fault_of_two_percent_is_found(self):
@@ -285,12 +263,6 @@ class TestNumbers:
         # The vertex is simulated with an error even where it vanishes.
         shown = [row for row in found.rows if row["quantity"] != "four_point"]
         assert {row["layer"] for row in shown} == {3}
-
-    def test_resolution_is_the_fault_that_would_be_found(self, net, pair):
-        field = entries(compare(ft.solve(net, K0), pair), "kernels")
-        sizes = (field.threshold * field.error + field.remainder) / field.theory
-        assert field.resolution == sizes.min()
-        assert 0.001 < field.resolution < 0.02
 
 
 @pytest.fixture(scope="module")
@@ -449,19 +421,6 @@ class TestSecondOrder:
         row = next(row for row in found.rows if row["layer_"] == 2 and row["layer"] == 1)
         assert row["theory_to_order_2"] is None
 
-    def test_files_keep_them(self, second, tmp_path):
-        for suffix in (".npz", ".nc"):
-            second[1].save(tmp_path / f"c{suffix}")
-            loaded = ft.Comparison.load(tmp_path / f"c{suffix}")
-            assert loaded.rows == second[1].rows and str(loaded) == str(second[1])
-
-    def test_the_first_order_solution_has_none(self, relu_pair):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ft.ValidityWarning)
-            found = compare(ft.solve(relu_pair[0], K0), relu_pair[1])
-        assert not {"mean_shift_2", "variance_2"} & {field.name for field in found.extrapolated}
-        assert all(set(field.with_next) <= {1} for field in found.at_width)
-
 
 class TestDisplay:
     def test_two_tables_with_an_answer_below_each(self, found):
@@ -475,14 +434,6 @@ class TestDisplay:
                 for values in (field.theory, field.simulation, field.error, field.z):
                     assert format(values[worst], ".6g") in line
         assert repr(found) == "Comparison(agrees, describes width 100, widths=(100, 200))"
-
-    def test_page_of_a_notebook(self, found):
-        page = found._repr_html_()
-        assert page.count("<tr>") == 2 + len(found.extrapolated) + len(found.at_width)
-        for answer in found.sentences:
-            assert answer.split(":")[0] in page
-        words = "agrees", "too noisy"
-        assert sum(page.count(f">{w}</td>") for w in words) == len(found.extrapolated)
 
     def test_rows_hold_all_entries(self, found):
         first, last = found.rows[0], found.rows[-1]
@@ -507,11 +458,6 @@ class TestDisplay:
             for ax, values in ((top, field.simulation), (middle, 100 * field.deviation)):
                 points = ax.containers[0].lines[0].get_ydata()
                 np.testing.assert_allclose(points, values[part], rtol=1e-12)
-
-    def test_plot_of_pairs(self, net):
-        e = simulate(net, K0_PAIR, samples=40)
-        figure = compare(ft.solve(net, K0_PAIR), e).plot()
-        assert len(figure.axes[0].containers) == 3
 
 
 class TestBadInput:

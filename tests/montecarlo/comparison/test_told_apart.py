@@ -74,11 +74,6 @@ def test_they_are_not_counted_and_named(found):
         )
 
 
-def test_files_keep_them(found, tmp_path):
-    found.save(tmp_path / "comparison.npz")
-    assert ft.Comparison.load(tmp_path / "comparison.npz").statement == found.statement
-
-
 def test_nothing_is_told_apart():
     net = ft.ResidualNetwork(depth=2, activation="erf", skip_scale=0.0)
     few = [ft.simulate(net.replace(width=N), 0.5, seed=N, samples=20) for N in (2, 3)]

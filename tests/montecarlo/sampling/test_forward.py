@@ -5,7 +5,6 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.montecarlo.sampling.forward import Neurons, feature_functions, forward
-from fieldtheory.numerics.covariance_roots import psd_root
 from tests.examples import network
 
 
@@ -16,16 +15,6 @@ def test_a_pass_stops_where_a_kernel_overflows():
     assert next(huge)[1].item() > 0
     with pytest.raises(OverflowError, match="a kernel exceeds .* in layer 2"):
         next(huge)
-
-
-@pytest.mark.parametrize("rank", [1, 3, 7])
-def test_roots_of_singular_matrices(rank):
-    factors = np.random.default_rng(rank).standard_normal((20, 7, rank))
-    matrices = factors @ factors.swapaxes(1, 2)
-    roots = psd_root(matrices)
-    scale = np.abs(matrices).max()
-    np.testing.assert_allclose(roots @ roots.swapaxes(1, 2), matrices, rtol=0, atol=1e-14 * scale)
-    assert (np.abs(roots).max(axis=1) > 0).sum() == 20 * rank
 
 
 @pytest.mark.slow_but(0)

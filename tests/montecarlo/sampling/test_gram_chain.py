@@ -1,7 +1,5 @@
 """`simulate` for Gram chains: explicit weights, exact draws of Gram matrices, bad input."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ import fieldtheory as ft
 from fieldtheory.montecarlo.sampling.gram_chain import next_gram
 from tests.oracles.gram_products import gram_moments
 from tests.rounding import assert_same
-from tests.tables import slow
 
 K0 = {
     1: 0.7,
@@ -170,45 +167,3 @@ def test_inputs_themselves():
     assert_same(drawn[1].kernel_mean, drawn[2].kernel_mean)
     for name in FIELDS[:6]:
         assert np.abs(scores(drawn[0], drawn[1], name)).max() < MOST
-
-
-@pytest.mark.parametrize("method", [slow("kernel"), "weights"])
-def test_chunks_files_and_samples(method, tmp_path):
-    network = net(gated=True, width=8)
-    plain = ft.simulate(network, K0[2], samples=60, seed=4, method=method, keep=True)
-    folder = tmp_path / "chunks"
-    for _ in range(2):
-        again = ft.simulate(
-            network, K0[2], samples=60, seed=4, method=method, keep=True, chunk=10, directory=folder
-        )
-        assert_same(plain.residual_kernels, again.residual_kernels)
-        assert_same(plain.kernel_covariance, again.kernel_covariance)
-    C = plain.residual_kernels
-    np.testing.assert_array_equal(C[:, 0], np.broadcast_to(K0[2], (60, 2, 2)))
-    np.testing.assert_allclose(plain.mean, C.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(plain.kernel_mean[-1], plain.mean[-1], rtol=1e-12)
-    plain.save(tmp_path / "e.npz")
-    loaded = ft.load(tmp_path / "e.npz")
-    assert loaded.network == network and isinstance(loaded, ft.Ensemble)
-    np.testing.assert_array_equal(loaded.kernel_covariance, plain.kernel_covariance)
-
-
-@pytest.mark.parametrize(
-    ("changes", "arguments", "message"),
-    [
-        ({"width": 2}, {"K0": K0[3]}, "'kernel' needs at most 2 inputs at width 2, got P = 3"),
-        (
-            {"width": 3, "normalization": "layer", "expansion": 1.0},
-            {"K0": K0[3]},
-            "'kernel' needs at most 2 inputs at width 3, got P = 3; use 'weights'",
-        ),
-        ({}, {"K0": 0.0}, "K0 must have positive variances where a norm divides by them, got 0"),
-        ({}, {"K0": 1.0, "method": "weight"}, "method must be one of kernel, weights"),
-        ({}, {"K0": 1.0, "samples": 3}, "samples must be an integer >= 20"),
-        ({}, {}, "K0 or X must be given"),
-        ({"branch_scale": [[0.1], [0.2]]}, {"K0": 1.0}, "branch_scale must be one number or one"),
-    ],
-)
-def test_bad_input(changes, arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        ft.simulate(net(**changes), **arguments)

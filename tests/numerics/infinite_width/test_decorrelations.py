@@ -53,17 +53,6 @@ def test_smooth_functions_keep_the_digits_of_small_gaps(K_yy):
     np.testing.assert_allclose(found, exact, rtol=2e-13)
 
 
-@pytest.mark.parametrize(
-    "name", [slow("elu"), slow("softsign"), slow("hard_tanh"), "tanh", slow("hardshrink")]
-)
-def test_other_functions_and_norms(name):
-    """To an absolute 1e-15 a layer: a difference of kernels."""
-    s = ft.solve(ft.ResidualNetwork(depth=10, activation=name), [[1.0, 1.2], [1.2, 1.5]])
-    K = s.kernels
-    expected = 1 - K[:, 0, 1] / np.sqrt(K[:, 0, 0] * K[:, 1, 1])
-    np.testing.assert_allclose(s.decorrelation[:, 0, 1], expected, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("scale", ["none", "uniform", "decreasing"])
 def test_kernels_given_in_float64(scale):
     """What 1 − c is of the numbers in K0."""

@@ -1,4 +1,4 @@
-"""LayerFunctions of the recursions against closed forms typed in and against differences."""
+"""LayerFunctions of the recursions against differences, limits and integrals of mpmath."""
 
 import mpmath
 import numpy as np
@@ -9,46 +9,20 @@ import fieldtheory as ft
 from fieldtheory.networks.activations import as_activation
 from fieldtheory.numerics.infinite_width.layer_functions import layer_functions
 from fieldtheory.numerics.pair_maps.pair_averages import pair_functions
-from tests.examples import PHI
-from tests.oracles import exact, hessian, quadrature
+from tests.oracles import exact
 from tests.oracles.differences import derivative
 
-K = np.array([0.01, 0.3, 1.0, 7.0])
-PAIRS = [(0.4, 0.6, 0.15), (1.0, 2.0, -1.2), (0.3, 0.3, 0.3), (0.05, 4.0, 0.0)]
-NAMES = ["erf", "relu", "tanh", "linear"]
+PAIRS = [(0.4, 0.6, 0.15), (1.0, 2.0, -1.2), (0.05, 4.0, 0.0)]
 
 
 def of(name):
     return layer_functions(as_activation(name))
 
 
-@pytest.mark.slow_but(1, 3)
-@pytest.mark.parametrize("name", NAMES)
-def test_one_variable_against_quadrature_and_differences(name):
-    e, phi = of(name), PHI[name]
-    for k in K:
-        moment = quadrature.average1(lambda h: phi(h) ** 2, k)
-        assert e.second_moment(k) == pytest.approx(moment, rel=1e-13)
-        assert e.susceptibility(k) == pytest.approx(derivative(e.second_moment, k, k), rel=1e-10)
-        slope = derivative(e.susceptibility, k, k)
-        assert e.curvature(k) == pytest.approx(slope, rel=1e-9, abs=1e-10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("pair", PAIRS)
-def test_two_variables_against_quadrature(name, pair):
-    e, phi, (a, b, c) = of(name), PHI[name], pair
-    cov = [[a, c], [c, b]]
-    product = quadrature.average2(lambda x, y: phi(x) * phi(y), cov)
-    assert e.covariance(a, b, c) == pytest.approx(product, rel=1e-12, abs=1e-14)
-    connected = hessian.connected2(lambda h: phi(h) ** 2, np.array(cov))
-    assert e.connected(a, b, c) == pytest.approx(connected, rel=1e-11, abs=1e-14)
-
-
 @pytest.mark.parametrize(
     "name", ["erf", "relu", "linear", pytest.param("tanh", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[1], PAIRS[3]])
+@pytest.mark.parametrize("pair", PAIRS)
 def test_two_variables_against_differences(name, pair):
     e, (a, b, c) = of(name), pair
     room = (a * b - c * c) / (a + b)
@@ -69,37 +43,6 @@ def test_two_variables_against_differences(name, pair):
     np.testing.assert_allclose(values, expected, rtol=1e-13)
     expected = [slope(e.covariance_susceptibility, i) for i in range(3)]
     np.testing.assert_allclose([by_x, by_y, by_xy], expected, rtol=1e-8, atol=1e-9)
-
-
-def test_closed_forms_of_erf():
-    e = of("erf")
-    for k in (1e-6, 0.3, 1.0, 50.0):
-        assert e.second_moment(k) == pytest.approx(float(exact.erf_average(k, k, k)), rel=1e-14)
-        assert e.susceptibility(k) == pytest.approx(float(exact.erf_slope(k)), rel=1e-14)
-    for pair in PAIRS:
-        slope = float(exact.erf_derivative_average(*pair))
-        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
-
-
-def test_closed_forms_of_relu():
-    e = of("relu")
-    np.testing.assert_allclose(e.second_moment(K), K / 2, rtol=1e-15)
-    np.testing.assert_allclose(e.susceptibility(K), 0.5, rtol=1e-15)
-    np.testing.assert_array_equal(e.curvature(K), 0)
-    for pair in PAIRS:
-        assert e.covariance(*pair) == pytest.approx(float(exact.relu_average(1, *pair)), rel=1e-13)
-        slope = float(exact.relu_average(0, *pair))
-        assert e.covariance_susceptibility(*pair) == pytest.approx(slope, rel=1e-13)
-        connected = float(exact.relu_connected(*pair))
-        assert e.connected(*pair) == pytest.approx(connected, rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_equal_variables_have_the_moments_of_one(name):
-    e = of(name)
-    np.testing.assert_allclose(e.covariance(K, K, K), e.second_moment(K), rtol=1e-12)
-    fourth = [quadrature.average1(lambda h: PHI[name](h) ** 4, k) for k in K]
-    np.testing.assert_allclose(e.connected(K, K, K), fourth - e.second_moment(K) ** 2, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["erf", "relu"])

@@ -8,26 +8,8 @@ import fieldtheory as ft
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from tests.tables import slow
 
-JUMPS = ["where(h>1,tanh(h),0)", "where(h>1,sin(h),h)", "where(abs(h)>0.5,tanh(h),0)"]
 SIGNAL = np.array([-0.1, 0.1, 0.9, 2.2, 0.7])
 HOMOGENEOUS = ["relu", "leaky_relu", "abs(h)"]
-
-
-CLOSED_KERNEL_ALONE = "h**2*exp(-h**2/3) + cos(h)/5"  # ⟨φ²⟩ has a closed form, its derivative none
-
-
-@pytest.mark.slow_but(3, 4)
-@pytest.mark.parametrize(
-    "text", [*JUMPS, "elu", "softsign", "hard_swish", "max(0,h-0.5)", CLOSED_KERNEL_ALONE]
-)
-def test_susceptibility_is_the_slope_of_the_kernel(text):
-    net = ft.ResidualNetwork(
-        depth=1, activation=text, skip_scale=0.0, weight_variance=1.0, bias_variance=0.0
-    )
-    K, step = 0.5, 1e-4
-    more, less = (ft.solve(net, K + d).kernels[1] for d in (step, -step))
-    chi = ft.solve(net, K).response[1]
-    assert chi == pytest.approx((more - less) / (2 * step), rel=1e-6)
 
 
 def test_terms_that_cancel_in_the_tail():
@@ -59,20 +41,6 @@ def test_oscillations_beside_a_power():
     power = integrate.quad(lambda h: h**4 * density(h), -1, 0)[0] + 3 * K**2 / 2
     found = ft.solve(net.replace(bias_variance=0.0), K).residual_kernels[1]
     assert found == pytest.approx(power + 1 / 4 - between, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", HOMOGENEOUS)
-@pytest.mark.parametrize("skip", [0.0, 1.0])
-def test_opposite_inputs_without_biases(name, skip):
-    net = ft.ResidualNetwork(depth=10, activation=name, bias_variance=0.0, skip_scale=skip)
-    X = np.array([SIGNAL, -SIGNAL])
-    K0 = ft.input_kernel(X, net)
-    alone, after = ft.solve(net, K0), ft.solve(net, K0)
-    kernels = after.kernels
-    np.testing.assert_allclose(ft.kernel(net)(X), kernels[-1], rtol=1e-13)
-    np.testing.assert_allclose(alone.output_kernel, after.output_kernel, rtol=1e-13)
-    if name == "abs(h)" and not skip:
-        np.testing.assert_allclose(kernels[1:, 0, 1], kernels[1:, 0, 0], rtol=1e-14)
 
 
 @pytest.mark.slow_but(1)

@@ -100,14 +100,6 @@ def test_two_inputs(case):
     np.testing.assert_allclose(solution.log_response[:, 0, 0], alone.log_response, rtol=1e-14)
 
 
-def test_logarithms_of_what_does_not_overflow_are_those_of_the_numbers():
-    net = network("relu", 20, branch_scale=[[0.1], [0.3]])
-    for K0 in (0.3, P):
-        solution = ft.solve(net, K0, convention="F25")
-        assert_same(solution.log_kernels, np.log(solution.kernels))
-        assert_same(solution.log_response, np.log(solution.response))
-
-
 def test_batches_and_conventions():
     net = network("relu", 1100, skip_scale=[[1.0], [1.1], [0.0]], weight_variance=2.0)
     for K0 in (0.3, P):

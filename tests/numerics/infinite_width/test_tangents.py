@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import fieldtheory as ft
-from fieldtheory.numerics.infinite_width import kernels, tangents
+from fieldtheory.numerics.infinite_width import tangents
 from fieldtheory.theory.elementary_averages import X, Y, _require_square_slopes
 from tests.examples import K0_TRIPLE, network
 from tests.numerics.pair_maps.test_pair_map import inputs
@@ -99,23 +99,6 @@ def test_batch_of_several_inputs():
         one = ft.solve(BATCH.member((2,), (j,)), stack[i, 0])
         np.testing.assert_allclose(s.tangent_kernels[i, j], one.tangent_kernels, rtol=1e-14)
         np.testing.assert_allclose(output[i, j], one.output_tangent_kernel, rtol=1e-14)
-
-
-def test_pairs_in_blocks(monkeypatch):
-    """Any pairs in any order, tile by tile, with their kernels."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 5))
-    K0, net = X @ X.T / 5, NET.replace(activation="relu")
-    first, second = rng.integers(0, 40, (2, 500))
-    K = kernels.variances(net, np.diagonal(K0), 1)[1]
-    s = ft.solve(net, K0)
-    given = K, np.diagonal(s.tangent_kernels[-1]), K0[first, second], (first, second)
-    trained = tangents.Trained.everything(net)
-    expected = [s.kernels[-1][first, second], s.tangent_kernels[-1][first, second]]
-    for tile in (128, 8):
-        monkeypatch.setattr(kernels, "_TILE", tile)
-        found = tangents.output_tangents(net, trained, *given)
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.slow_but(1)

@@ -7,7 +7,7 @@ from mpmath import mpf
 
 import fieldtheory as ft
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.one_input import connected_squares, source_covariance
+from fieldtheory.numerics.one_input import source_covariance
 from tests.examples import PHI, network, oracle, precise_oracle
 from tests.oracles import exact, hessian, recursion
 from tests.tables import slow
@@ -83,14 +83,6 @@ def test_jumps_away_from_zero_beside_kinks(variance):
     with pytest.warns(ft.ValidityWarning):
         found = ft.solve(net, variance).G11[1, 1]
     assert found == pytest.approx(expected, rel=1e-11)
-
-
-@pytest.mark.parametrize("name", ["erf", "relu"])
-def test_connected_squares_vanish_between_independent_layers(name):
-    net = network(3, name, 0.0)
-    squares = connected_squares(net, ft.solve(net, K0).kernels[:-1])
-    assert not (squares - np.diag(np.diagonal(squares))).any()
-    assert (np.diagonal(squares) > 0).all()
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)

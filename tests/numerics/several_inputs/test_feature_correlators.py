@@ -27,26 +27,6 @@ def test_kinks_that_cancel(text, same):
         np.testing.assert_allclose(getattr(found, field), value, atol=1e-9 * np.abs(value).max())
 
 
-@pytest.mark.slow_but(0)
-@pytest.mark.parametrize("name", ["relu", "hard_tanh", "tanh"])
-def test_layers_without_a_branch_are_not_there(name):
-    found = ft.solve(network(name, 1.0, 3, branch_scale=[0.6, 0.0, 0.4]), TWO)
-    expected = ft.solve(network(name, 1.0, 2, branch_scale=[0.6, 0.4]), TWO)
-    kept = [0, 1, 3, 4]
-    np.testing.assert_allclose(found.mean_shift[kept], expected.mean_shift, atol=1e-12)
-    np.testing.assert_allclose(found.G11[np.ix_(kept, kept)], expected.G11, atol=1e-12)
-    assert not found.mean_shift[2].any() and not found.mean_shift_error.any()
-
-
-@pytest.mark.parametrize("name", ["relu", "abs", "linear"])
-def test_inputs_on_a_ray_scale(name):
-    net = network(name, 0.7, 2, bias_variance=0.0)
-    s = ft.solve(net, np.outer([1.0, 2.0], [1.0, 2.0]))
-    one = ft.solve(net, np.array([[1.0]]))
-    factors = np.array([1.0, 2.0, 4.0])
-    np.testing.assert_allclose(s.G11, one.G11 * np.outer(factors, factors), rtol=1e-12)
-
-
 def test_what_misses_most_is_computed_first(monkeypatch):
     """Of two correlators of three signals, where only one may be computed on panels."""
     settings = replace(feature_correlators.SETTINGS, three_signals_count=1)

@@ -5,35 +5,13 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.numerics.several_inputs import feature_correlators, piecewise_linear
+from fieldtheory.numerics.several_inputs import piecewise_linear
 from fieldtheory.numerics.several_inputs.pair_curvatures import _by_differences, _of_lines
 from tests.numerics.pair_examples import TWO, network
-from tests.oracles.sectors import fourth_moment
-from tests.tables import crossed
-
-SLOPES = {"relu": (0.0, 1.0), "abs": (-1.0, 1.0), "leaky_relu": (0.01, 1.0)}
 
 
 def signals_of(name, K0, gamma=0.9, **others):
     return ft.solve(network(name, gamma, 3, **others), K0).chain.pairs.signals
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "case"),
-    crossed(SLOPES, [(0.0, 0.6, 0.4), (0.9, 0.6, -0.8), (1.0, 0.1, 0.4), (1.0, 0.3, 0.999)]),
-)
-def test_covariances_of_two_inputs_are_integrals_over_angles(name, case):
-    gamma, rho, c = case
-    K0 = np.array([[0.3, c * np.sqrt(0.06)], [c * np.sqrt(0.06), 0.2]])
-    signals = signals_of(name, K0, gamma, branch_scale=rho)
-    found = piecewise_linear.correlators(signals)
-    for k, l in ((0, 1), (1, 3), (2, 3)):
-        R = signals.passed[l, k] * signals.K[k]
-        K = np.block([[signals.K[k], R], [R, signals.K[l]]])
-        means = feature_correlators.means(signals)[[k, l], 1]
-        exact = fourth_moment(SLOPES[name], K, panels=40) - means.prod()
-        assert abs(found[k, 1, l, 1] - exact) < 1e-12 * means.prod()
 
 
 def test_inputs_of_very_different_norms_scale():
@@ -55,18 +33,6 @@ def test_second_derivatives_by_euler_and_by_differences():
     a, b, t = np.array([[0.5, 1.3], [0.8, 2.0], [0.2, -0.9]])
     exact, found = (f(relu, a, b, t) for f in (_of_lines, _by_differences))
     np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SLOPES)
-def test_hermite_coefficients_give_the_same(name):
-    signals, pairs = signals_of(name, TWO), np.array([1])
-    series = feature_correlators._correlators(signals, 155).values
-    found = piecewise_linear.correlators(signals)
-    np.testing.assert_allclose(found, series, rtol=0, atol=1e-11 * series.max())
-    series = feature_correlators._correlators_by_kernels(signals, pairs, 155).values
-    found = piecewise_linear.correlators_by_kernels(signals, pairs)
-    np.testing.assert_allclose(found, series, rtol=0, atol=1e-9 * np.abs(series).max())
 
 
 @pytest.mark.slow_but(14)

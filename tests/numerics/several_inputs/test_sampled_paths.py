@@ -61,13 +61,6 @@ def test_a_theory_that_is_wrong_by_two_percent_is_found_out():
     assert np.sqrt((z**2).mean()) > 2 * SCATTER
 
 
-def test_linear_networks_leave_nothing_to_sample():
-    theory = ft.solve(network("linear", 0.9, 2), THREE).chain.pairs
-    found = sampled_sources(theory.layers, theory.gains, theory.signals)
-    np.testing.assert_allclose(found[0], theory.sources[0], atol=1e-13)
-    assert np.abs(found[1:]).max() < 1e-12
-
-
 def test_they_are_taken_where_hermite_coefficients_fall_off_too_slowly(monkeypatch):
     exact = ft.solve(network("hard_tanh", 0.9, 2), THREE)
     assert not exact.G11_error.any() and not exact.mean_shift_error.any()

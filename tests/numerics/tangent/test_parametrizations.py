@@ -10,7 +10,6 @@ from fieldtheory.numerics.infinite_width.tangents import Trained
 from fieldtheory.numerics.tangent.parametrizations import checked_rates, trained
 from tests.examples import K0_PAIR
 from tests.oracles import gradients, recursion
-from tests.rounding import assert_same
 from tests.tables import slow
 
 X = np.array([[1.0, 0.5, -0.3], [0.8, 0.2, 0.4]])
@@ -172,15 +171,6 @@ def test_rates_add_up(K):
         np.testing.assert_array_equal(whole.output_tangent_kernel, whole.tangent_kernels[-1])
 
 
-def test_batches():
-    net = NET.replace(branch_scale=[[0.1], [0.3]], skip_scale=[0.9])
-    found = ft.tangent_kernels(net, K0, {"weight": 0.5}, "standard")
-    for i in range(2):
-        one = ft.tangent_kernels(net.member((2,), (i,)), K0, {"weight": 0.5}, "standard")
-        np.testing.assert_allclose(found.tangent_kernels[i], one.tangent_kernels, rtol=1e-14)
-        np.testing.assert_allclose(found.output_tangent_kernel[i], one.output_tangent_kernel)
-
-
 def test_a_readout_that_learns_alone_sees_the_kernel():
     last = np.eye(LAST)[-1]
     found = ft.tangent_kernels(NET, K0, rates(last, last))
@@ -211,26 +201,6 @@ def test_files_tables_and_plots(K, suffix, tmp_path):
     assert labelled.rates.dims == ("trained", "layer")
     assert labelled.trained.values.tolist() == list(NET.trained)
     assert labelled.tangent_kernels.attrs["symbol"] == r"\Theta^{(l)}"
-
-
-@pytest.mark.parametrize("K", [slow(0.6), K0_PAIR], ids=["one", "pair"])
-def test_fields_of_the_solution_in_files_sweeps_and_plots(K, tmp_path):
-    s = ft.solve(NET, K)
-    theta = s.tangent_kernels
-    for suffix in (".npz", ".nc"):
-        s.save(tmp_path / f"s{suffix}")
-        loaded = vars(ft.Solution.load(tmp_path / f"s{suffix}"))
-        assert_same(loaded["tangent_kernels"], theta)
-    assert s.to_xarray().tangent_kernels.dims[0] == "layer"
-    names = ["tangent_kernels", "output_tangent_kernel"]
-    grid = ft.sweep(NET, K, over={"skip_scale": [0.5, 1.0]}, of=names)
-    expected = ft.solve(NET.replace(skip_scale=0.5), K)
-    np.testing.assert_allclose(grid.tangent_kernels[0], expected.tangent_kernels, rtol=1e-14)
-    np.testing.assert_allclose(grid.output_tangent_kernel[0], expected.tangent_kernels[-1])
-    axes = s.plot().axes
-    labels = [line.get_label() for ax in axes for line in ax.lines]
-    assert any("Theta" in text for text in (*labels, *(ax.get_ylabel() for ax in axes)))
-    assert "Theta" in s._repr_html_()
 
 
 @pytest.mark.parametrize(

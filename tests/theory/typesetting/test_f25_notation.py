@@ -6,7 +6,6 @@ import pytest
 
 import fieldtheory as ft
 from fieldtheory.theory.formulas import FORMULAS
-from fieldtheory.theory.typesetting.latex import in_letters
 from tests.theory.typesetting.test_latex import typeset
 from tests.theory.typesetting.test_symbols import undefined
 
@@ -62,21 +61,6 @@ def bare(text):
 def test_equations_of_the_paper_are_recognised(number):
     quantity, inputs, expected = EQUATIONS[number]
     assert expected in bare(ft.derive(3, inputs).latex(quantity, notation="F25", width=2000))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("S(C, 0)", r"\mathcal{S}(C, 0)"),
-        (r"e^{S} - G_{11}", r"e^{\mathcal{S}} - \mathcal{G}_{11}"),
-        (r"\mathcal{S} \label{x:S-21} Small Gauss", r"\mathcal{S} \label{x:S-21} Small Gauss"),
-        (r"\phi(h_{j}^{(l-1)})^{2}", r"\bigl[\phi_{j}^{(l-1)}\bigr]^{2}"),
-        (r"\phi''(h^{(l - 1)}_{\alpha})", r"\phi_{\alpha}^{\prime\prime,(l - 1)}"),
-        (r"\phi(x)", r"\phi(x)"),
-    ],
-)
-def test_letters(text, expected):
-    assert in_letters(text) == expected
 
 
 @pytest.mark.slow

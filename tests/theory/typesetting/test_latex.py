@@ -108,13 +108,6 @@ def test_everything_fits_the_text_of_an_article(depth, inputs, activation, of_pa
     assert typeset(tmp_path, found) == {}
 
 
-@pytest.mark.slow
-def test_what_is_abbreviated_fits_a_page_at_depth_three(tmp_path):
-    th = ft.derive(3, activation="gelu")
-    found = {q: th.latex(q, layers="explicit") for q in ("saddle_point", "hessian", "G12", "G11")}
-    assert typeset(tmp_path, found, ("!", "Overfull")) == {}
-
-
 WIDE_CASES = [(1, 1, None, True), (2, 2, "tanh", True), slow(3, 1, "gelu", False)]
 
 
@@ -295,22 +288,6 @@ def test_notation_of_the_papers():
     assert correlator.endswith(r"_{\mathcal{N}(0, K)}")
 
 
-@pytest.mark.parametrize(
-    "expression, expected",
-    [
-        ("action", r"- N \left(\nu_{0} C^{(0)} \tilde{C}^{(0)} + C^{(1)} \tilde{C}^{(1)}"),
-        ("action", r"\rho_{1}^{2} \sigma_{w}^{2} \phi(h^{(0)})^{2} + \rho_{1}^{2} \sigma_{b}^{2}"),
-        ("action", r"N \ln \left\langle"),
-        ("S21", r"N \rho_{1}^{2} \sigma_{w}^{2} \left\langle \phi'(h^{(0)})^{2} + "),
-        ("S21", r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})"),
-        ("S22", r"N \rho_{1}^{4} \sigma_{w}^{4} \left\langle"),
-    ],
-)
-def test_factors_and_terms_stand_as_written_by_hand(expression, expected):
-    th = derivation(1)
-    assert expected in latex(th.action if expression == "action" else th.block(expression))
-
-
 @pytest.mark.parametrize("depth", [1, 2, slow(3)])
 def test_the_measure_is_the_same_at_every_depth(depth):
     for quantity in ("action", "S22"):
@@ -318,52 +295,6 @@ def test_the_measure_is_the_same_at_every_depth(depth):
         measures = set(re.findall(r"\\mathcal\{N\}\(0, ([^)]*\)?\}?)\)", text))
         layers = {f"K^{{({layer})}}" for layer in range(depth + 1)}
         assert "K" in measures and measures <= {"K", *layers}
-
-
-def test_phi_is_kept_for_named_activations():
-    text = ft.derive(2, activation="tanh").latex("S21", layers="explicit", abbreviate=False)
-    assert r"\phi'(h^{(0)})^{2} + \phi(h^{(0)}) \phi''(h^{(0)})" in text
-    assert r"\phi(h) &= \tanh(h)" in text
-    assert r"M'_{l} = 1" in ft.derive(2, activation="linear").latex("S21").replace("&", "")
-
-
-@pytest.mark.parametrize(
-    "quantity, layers",
-    [
-        ("action", "generic"),
-        ("hessian", "generic"),
-        ("hessian", "explicit"),
-        slow("G11", "explicit"),
-    ],
-)
-def test_what_stands_in_a_formula_is_defined_below(quantity, layers):
-    text = derivation(2).latex(quantity, layers)
-    for sign, left in {
-        "a_{": "a_{l} &=",
-        "c_{": "c_{l} &=",
-        "M'_{": "M'_{l} &=",
-        "Q_{": "Q_{k l} &=",
-        "r_{": "r_{l} &=",
-        r"\,;\,": r"\langle A \,;\, B \rangle &=",
-        "K^{(l)}": "K^{(l)} &=",
-        "A_{": "A_{l, m} &=",
-    }.items():
-        assert (sign in text) == (left in text), sign
-
-
-def test_definitions_are_listed_once():
-    for quantity in ("hessian", "propagator", "G11"):
-        text = derivation(2).latex(quantity)
-        lefts = re.findall(r"^&?(.*?) &=", text, re.MULTILINE)
-        below = lefts[lefts.index("a_{l}") :]
-        assert len(set(below)) == len(below)
-
-
-def test_variables_that_are_not_signals_show_their_covariance():
-    x, K = sp.symbols("x K", positive=True)
-    assert latex(GaussianAverage(sp.tanh(x) ** 2, x, K)).endswith(
-        r"_{\mathcal{N}\left(0, K\right)}"
-    )
 
 
 def test_saddle_point_of_a_pair_is_starred_once():
