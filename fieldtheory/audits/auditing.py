@@ -13,6 +13,7 @@ import numpy as np
 from fieldtheory.audits.branches import AuditedBlock
 from fieldtheory.audits.copies import copies_of
 from fieldtheory.audits.intents import targets_of
+from fieldtheory.audits.streams import AuditedStep
 from fieldtheory.audits.tensors import (
     LAWS,
     AuditedTensor,
@@ -88,6 +89,7 @@ class Audit:
     tests: int
     probability: float
     notes: tuple[str, ...] = ()
+    stream: tuple[AuditedStep, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -166,8 +168,8 @@ class Audit:
             rows[0]._replace(name=f"{len(rows)} × {role}") if len(rows) > 1 else rows[0]
             for role, rows in groups.items()
         ]
-        tables = farthest[:_LISTED], self.depth_laws, self.blocks
-        titles = "deviations", "roles over the depth", "signals"
+        tables = farthest[:_LISTED], self.depth_laws, self.blocks, self.stream
+        titles = "deviations", "roles over the depth", "signals", "stream from the embeddings"
         return [(_table(rows), title) for rows, title in zip(tables, titles, strict=True) if rows]
 
     def __str__(self) -> str:
@@ -271,8 +273,14 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
                 pooled[place.role, place.kind].append((row, size))
         elif place.layer is not None and target:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
-    blocks, without_signals = signals_of(model, inputs, targets)
-    for block in blocks:
+    signals = signals_of(model, inputs, targets)
+    for step in signals.steps:
+        if step.name.endswith("attention"):
+            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.meant:.4g} ± {step.added_spread:.2g}"
+            numbers = step.added / step.meant, step.added_z
+            name = " of block ".join(reversed(step.name.split()))
+            tested.append(Deviation(name, *texts, *numbers, "theory"))
+    for block in signals.blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
             numbers = block.measured / block.predicted, block.z
@@ -291,15 +299,19 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     beyond = [row for row in tested if probability(abs(row.z), tests) < FALSE_ALARM]
     own = "numbers of its own"
     beyond += [Deviation(c.name, c.text, own, np.nan, np.inf, "chance") for c in copies]
+    beyond += [
+        Deviation(name, text, f"{other} as in other layers", np.nan, np.inf, "layers")
+        for name, text, other in signals.forms
+    ]
     # Where chance cannot do it by the factor f: tanh of |ln f|/2.
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     largest = max((abs(row.z) for row in (*tested, *beyond)), default=0.0)
     least = probability(largest, max(tests, 1))
     frozen = [f"{copy.name}, {copy.text}" for copy in copied.values() if not copy.is_trained]
     notes = [f"Frozen copies: {len(frozen)}, as {frozen[0]}."] if frozen else []
-    notes += [f"No signals: {without_signals}."] if without_signals else []
-    results = tuple(law for law, _ in of_roles), tuple(blocks), tuple(beyond), tuple(tested)
-    return Audit(tuple(tensors), *results, tests, least, tuple(notes))
+    notes += filter(None, signals.notes)
+    results = tuple(law for law, _ in of_roles), tuple(signals.blocks), tuple(beyond), tuple(tested)
+    return Audit(tuple(tensors), *results, tests, least, tuple(notes), tuple(signals.steps))
 
 
 def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:

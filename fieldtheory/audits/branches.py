@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fieldtheory.audits.heads import Heads, attentions, heads_of
 from fieldtheory.audits.laws import score_behind
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.transformers.transformer_network import TransformerNetwork
 
 # Usual functions of neurons, the relative rounding of a branch in single precision, and the digits
 # to which a fit of it has a factor.
@@ -22,6 +24,13 @@ _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu",
 _ROUNDING, _DIGITS = 1e-4, 6
 # Relative rounding of mean squares in single precision.
 _SINGLE = 3e-7
+# What the matrices of a branch are, by their number.
+_PARTS = {
+    1: ("",),
+    2: ("inner_", "outer_"),
+    3: ("inner_", "gate_", "outer_"),
+    4: ("query_", "key_", "value_", "out_"),
+}
 
 
 class AuditedBlock(NamedTuple):
@@ -60,8 +69,8 @@ class Branch(NamedTuple):
     """A branch as that of a layer of a network: out = skip × stream + factor × f(n(stream)).
 
     ``matrices`` are those before the last and the last, with biases and the names of the weights;
-    ``squares`` mean squares of one input of the stream and of what is behind. ``is_whole`` says
-    that the block has nothing else.
+    ``signals`` rows of the stream, of factor × f and of what is behind before its norm.
+    ``is_whole`` says that the block has nothing else, ``heads`` how it attends.
     """
 
     matrices: list[tuple[np.ndarray, Any, str]]
@@ -71,21 +80,28 @@ class Branch(NamedTuple):
     norm: str | None
     position: str
     epsilon: float
-    squares: list[float]
+    signals: tuple[np.ndarray, ...]
     is_whole: bool
+    heads: Heads | None = None
 
     @property
     def text(self) -> str:
         """Norm, function and gate."""
         norm = f"{self.position} " * (self.position == "post") + (self.norm or "")
-        return ", ".join(filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2))))
+        more = self.heads.text if self.heads else "gate" * (len(self.matrices) > 2)
+        return ", ".join(filter(None, (norm, self.activation, more)))
+
+    @property
+    def squares(self) -> list[float]:
+        """Mean squares of one input of the stream and of what is behind it."""
+        rows = [y[0] - (self.norm == "layer") * y[0].mean() for y in self.signals[::2]]
+        return [float(np.square(y).mean()) for y in rows]
 
 
 def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Branch | None:
     """The last branch of a block, None if that is not one of a network."""
     start, out = flows[block]
-    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
-    linear = {m: matrix for m, matrix in found if matrix is not None}
+    linear = matrices_of(names, flows)
     for last, outer in reversed(linear.items()):
         # Before it one matrix, or two that read the same; or none.
         like = [m for m in linear if linear[m][0].T.shape == outer[0].shape and m is not last]
@@ -105,14 +121,41 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
             # A gate has no bias, and a branch of one matrix no norm, in networks.
             if not fit or (norm and not order) or (len(order) > 1 and np.any(order[1][1])):
                 continue
-            centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
-            squares = [float(np.square(y).mean()) for y in centred]
-            whole, (rho, gamma) = np.array_equal(stream, start), map(_rounded, fit[1:])
-            branch = Branch([*order, outer], name, rho, gamma, norm, position, eps, squares, whole)
-            fits.append((fit[0], branch))
+            whole = np.array_equal(stream, start)
+            fits.append((fit[0], _branch([*order, outer], name, fit, norm, position, eps, stream, f, whole)))
         if fits:
             # Of functions that are near each other, as GELU and its tanh, the nearest.
             return min(fits, key=lambda each: each[0])[1]
+    return None
+
+
+def _branch(
+    matrices: Any, name: str, fit: Any, norm: Any, position: str, eps: float, *rest: Any
+) -> Branch:
+    stream, f, *more = rest
+    rho, gamma = map(_rounded, fit[1:])
+    signals = stream, rho * f, gamma * stream + rho * f
+    return Branch(matrices, name, rho, gamma, norm, position, eps, signals, *more)
+
+
+def attention_of(
+    names: dict[Any, str], block: Any, flows: dict[Any, Any], known: Branch | None
+) -> Branch | None:
+    """The first attention of a block whose rows are the tokens of a sequence, ``known`` like it."""
+    linear = matrices_of(names, flows)
+    sums = {id(y): y for each in flows.values() for y in each}.values()
+    for x, projections, last, f in attentions(block, flows, linear, names):
+        for stream, norm, eps in norms_of(x, flows):
+            for out in (y for y in sums if y.shape == f.shape):
+                fit, *form = _scales(stream, f, out), norm, "pre", eps
+                if not fit and norm is None:
+                    fit, behind, eps = _scales_behind(stream, f, out, flows)
+                    form = [behind, "post", eps]
+                # Without a skip it is no branch.
+                found = fit and fit[2] and heads_of(x, projections, last, f, form[2], known and known.heads)
+                if found:
+                    matrices = [*found[1], last]
+                    return _branch(matrices, "attention", fit, *form, stream, f, False, found[0])
     return None
 
 
@@ -163,6 +206,14 @@ def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray
     return None
 
 
+def matrices_of(
+    names: dict[Any, str], flows: dict[Any, Any]
+) -> dict[Any, tuple[np.ndarray, Any, str]]:
+    """Those of all modules that multiply with one."""
+    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
+    return {m: matrix for m, matrix in found if matrix is not None}
+
+
 def norms_of(
     x: np.ndarray, flows: dict[Any, Any], only: Any = None
 ) -> Iterator[tuple[np.ndarray, str | None, float]]:
@@ -206,7 +257,7 @@ def predicted(branch: Branch, meant: dict[str, Any]) -> tuple[Any, ...]:
 def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> Any:
     """The network of branches of one form, with variances as meant, or those of the weights."""
     first, count = branches[0], len(branches[0].matrices)
-    parts = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}[count]
+    parts = _PARTS[count]
     (N, M), layers = first.matrices[-1][0].shape, defaultdict[str, list[float]](list)
     for branch in branches:
         layers["branch_scale"].append(abs(branch.factor))
@@ -221,7 +272,13 @@ def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> An
     # One number for all layers.
     biases = {n: float(np.mean(v)) for n, v in layers.items() if "bias" in n and n[:4] != "gate"}
     values = {n: v for n, v in values.items() if "bias" not in n} | biases | more
-    values |= {"depth": len(branches), "width": N, "activation": first.activation}
+    values |= {"depth": len(branches), "width": N}
+    if first.heads:
+        more = {n: v for n, v in first.heads._asdict().items() if n != "layout"}
+        form = {"normalization": first.norm, "norm_position": first.position, "mlp": None}
+        values = {n: v for n, v in values.items() if "bias" not in n} | form | more
+        return TransformerNetwork(**values, epsilon=first.epsilon)
+    values["activation"] = first.activation
     if count == 1:
         # Its layers have one variance: what they differ by is in their scales.
         sizes = np.array(layers["weight_variance"])

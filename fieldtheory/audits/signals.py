@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from fieldtheory.audits.branches import AuditedBlock, predicted, recognised
+from fieldtheory.audits.branches import AuditedBlock, Branch, attention_of, predicted, recognised
 from fieldtheory.audits.intents import Target
 from fieldtheory.audits.places import layer_lists, places
+from fieldtheory.audits.streams import AuditedStep, out_of_line, steps_of
 from fieldtheory.measured_blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
@@ -27,12 +28,24 @@ _ROWS = 4
 _SKIP = 0.5**0.5
 
 
+class Signals(NamedTuple):
+    """``forms`` have the branch, what it is and what it is in all other blocks."""
+
+    blocks: list[AuditedBlock]
+    steps: list[AuditedStep]
+    forms: list[tuple[str, str, str]]
+    notes: list[str]
+
+
 def signals_of(
     model: torch.nn.Module, inputs: Any, meant: dict[str, Target]
-) -> tuple[list[AuditedBlock], str]:
-    """The blocks that the stream of a model passes, or why there are none."""
+) -> Signals:
+    """Blocks and steps of the stream of a model, what is out of line, and why there are none."""
     stacks, reason = passed(model, inputs)
-    return [row for stack in stacks for row in _measured(stack, meant)], reason
+    signals = Signals([], [], [], [reason and f"No signals: {reason}."])
+    for stack in stacks:
+        _measured(stack, meant, signals)
+    return signals
 
 
 def passed(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
@@ -112,11 +125,13 @@ def _stacks(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
     return [Stack(copied, c, streams, [next(norms) for _ in c]) for c in chains], ""
 
 
-def _measured(stack: Stack, meant: dict[str, Target]) -> list[AuditedBlock]:
+def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
     """Numbers of the blocks of a stack."""
     sizes = {n: target[1] for n, target in meant.items() if target}
     names = {m: n for n, m in stack.model.named_modules()}
-    linear, rows, norms, streams = 0.0, [], stack.norms, stack.flows
+    linear, norms, streams = 0.0, stack.norms, stack.flows
+    attentions, others = dict[str, Branch](), dict[str, Branch]()
+    known = None
     for (name, block), norm in zip(stack.blocks.items(), norms, strict=True):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
         squares = x * x, y * y, (y - x) ** 2, (y - x) * x
@@ -125,24 +140,52 @@ def _measured(stack: Stack, meant: dict[str, Target]) -> list[AuditedBlock]:
         size = np.prod([np.linalg.norm(each) for each in y[:2]]) if len(y) > 1 else 0.0
         correlation = float(np.vdot(y[0], y[1]) / size) if size else None
         share, gradient = added / behind if behind else 0.0, norm / norms[-1] if norms[-1] else 0.0
-        branch = recognised(names, block, flows_of(stack, block)) if before else None
+        branch = attention = None
+        for which in _sequences(streams[block][0][0]) if before else ():
+            flows = flows_of(stack, block, which)
+            branch = branch or recognised(names, block, flows)
+            attention = attention or attention_of(names, block, flows, known)
+        known = attention or known
         # Without a skip it is no branch.
         branch = branch if branch and branch.skip else None
+        attentions |= {name: attention} if attention else {}
+        others |= {name: branch} if branch else {}
         scale = float(critical_branch(_SKIP, added / before, overlap / before)) if before else 0.0
         measured = (None, None) if branch else (overlap, scale if scale > 0 else None)
         numbers = before, behind, share, linear, correlation, gradient, *measured
-        rows.append(AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ())))
-    return rows
+        row = AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ()))
+        signals.blocks.append(row)
+    if not attentions:
+        return
+    kinds, steps = {"attention": attentions, "mlp": others}, dict[str, Any]()
+    for kind, found in kinds.items():
+        as_most, forms = out_of_line(found)
+        signals.forms.extend((f"{kind} of block {n}", f"{w} {a}", f"{w} {b}") for n, w, a, b in forms)
+        steps |= {(name, kind): branch for name, branch in as_most.items()}
+    order = [(f"{n} {kind}", steps.get((n, kind))) for n in stack.blocks for kind in kinds]
+    signals.steps.extend(steps_of(order, sizes))
+    if missing := [name for name, branch in order if branch is None]:
+        signals.notes.append(f"Not recognised: {', '.join(missing)}.")
 
 
-def flows_of(stack: Stack, block: torch.nn.Module) -> dict[Any, Any]:
+def _sequences(stream: torch.Tensor) -> list[slice]:
+    """Rows of the first sequence, (sequences, tokens, N) or (tokens, sequences, N); or some."""
+    if stream.ndim != 3:
+        return [slice(_ROWS)]
+    return [slice(stream.shape[1]), slice(None, None, stream.shape[1])]
+
+
+def flows_of(
+    stack: Stack, block: torch.nn.Module, which: slice = slice(_ROWS)
+) -> dict[Any, Any]:
     """Some rows of what came in and out of the modules of a block."""
-    return {m: [*map(rows_of, stack.flows[m][-1])] for m in block.modules() if stack.flows[m]}
+    flows = {m: stack.flows[m][-1] for m in block.modules() if stack.flows[m]}
+    return {m: [rows_of(x, which) for x in flow] for m, flow in flows.items()}
 
 
-def rows_of(tensor: torch.Tensor) -> np.ndarray:
+def rows_of(tensor: torch.Tensor, which: slice = slice(_ROWS)) -> np.ndarray:
     """The first rows of a stream."""
-    return tensor.detach().reshape(-1, tensor.shape[-1])[:_ROWS].cpu().double().numpy()
+    return tensor.detach().reshape(-1, tensor.shape[-1])[which].cpu().double().numpy()
 
 
 def _chains(
