@@ -64,7 +64,7 @@ def attentions(
         for first in linear:
             x = flows[first][0]
             like = [k for k in linear if k is not m and np.array_equal(flows[k][0], x)]
-            if first is m or not like or first is not like[0]:
+            if x.shape[1] != width or not like or first is not like[0]:
                 continue
             for chosen in (*((k,) for k in like), *permutations(like, 3)):
                 yield x, [linear[k] for k in chosen], last, flows[m][1]

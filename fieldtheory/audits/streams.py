@@ -18,6 +18,8 @@ from fieldtheory.transformers.transformer_network import TransformerNetwork
 
 # Heads over which a softmax is averaged, most tokens, and how near two streams are the same.
 _SAMPLES, _TOKENS, _SAME = 512, 20, 1e-3
+# By how much of its mean square a token is moved from all others.
+_APART = 1e-6
 # Fewest layers of which one is out of line, and to what part numbers are alike.
 _FEWEST, _LIKE = 3, 0.01
 # What branches of all blocks share: fields of a branch, and of its heads.
@@ -72,7 +74,10 @@ def steps_of(
             continue
         before, after = (_gram(y, network.centred) for y in (stream, out))
         if state is None or not _same(before, behind):
-            state = _State(before, np.zeros(len(before)), np.zeros((len(before),) * 2))
+            # Tokens that are the same, which derivatives do not bear.
+            K = unpacked(before, True)
+            K = packed(K + _APART * np.trace(K) / len(K) * np.eye(len(K)))
+            state = _State(K, np.zeros(len(K)), np.zeros((len(K),) * 2))
         (state, moments), behind = _next(network, state, drawn), after
         own = np.array_equal(*np.triu_indices(len(stream))) or np.equal(*np.triu_indices(len(stream)))
         u = own / len(stream)
