@@ -275,11 +275,10 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
     signals = signals_of(model, inputs, targets)
     for step in signals.steps:
-        if step.name.endswith("attention"):
-            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.meant:.4g} ± {step.added_spread:.2g}"
+        if step.name.startswith("attention"):
+            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.meant:.4g} ± {step.error:.2g}"
             numbers = step.added / step.meant, step.added_z
-            name = " of block ".join(reversed(step.name.split()))
-            tested.append(Deviation(name, *texts, *numbers, "theory"))
+            tested.append(Deviation(step.name, *texts, *numbers, "theory"))
     for block in signals.blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
@@ -299,10 +298,12 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     beyond = [row for row in tested if probability(abs(row.z), tests) < FALSE_ALARM]
     own = "numbers of its own"
     beyond += [Deviation(c.name, c.text, own, np.nan, np.inf, "chance") for c in copies]
-    beyond += [
-        Deviation(name, text, f"{other} as in other layers", np.nan, np.inf, "layers")
-        for name, text, other in signals.forms
-    ]
+    for name, what, *values in signals.forms:
+        texts = [f"{what} {v:.4g}" if isinstance(v, float) else f"{what} {v}" for v in values]
+        are = all(isinstance(v, float) and v for v in values)
+        factor = values[0] / values[1] if are else np.nan
+        row = Deviation(name, texts[0], f"{texts[1]} as in other layers", factor, np.inf, "layers")
+        beyond.append(row)
     # Where chance cannot do it by the factor f: tanh of |ln f|/2.
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     largest = max((abs(row.z) for row in (*tested, *beyond)), default=0.0)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldtheory.audits.heads import Heads, attentions, heads_of
 from fieldtheory.audits.laws import score_behind
 from fieldtheory.averages.quadrature.compiled import function_of
 from fieldtheory.networks.activations import as_activation, h
@@ -18,6 +17,8 @@ from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
 from fieldtheory.transformers.transformer_network import TransformerNetwork
 
+# A matrix with its bias and the name of its weight.
+Matrix = tuple[np.ndarray, Any, str]
 # Usual functions of neurons, the relative rounding of a branch in single precision, and the digits
 # to which a fit of it has a factor.
 _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu", "tanh", "linear"
@@ -73,7 +74,7 @@ class Branch(NamedTuple):
     ``is_whole`` says that the block has nothing else, ``heads`` how it attends.
     """
 
-    matrices: list[tuple[np.ndarray, Any, str]]
+    matrices: list[Matrix]
     activation: str
     factor: float
     skip: float
@@ -82,14 +83,21 @@ class Branch(NamedTuple):
     epsilon: float
     signals: tuple[np.ndarray, ...]
     is_whole: bool
-    heads: Heads | None = None
+    heads: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
         """Norm, function and gate."""
         norm = f"{self.position} " * (self.position == "post") + (self.norm or "")
-        more = self.heads.text if self.heads else "gate" * (len(self.matrices) > 2)
-        return ", ".join(filter(None, (norm, self.activation, more)))
+        if (form := self.heads) is None:
+            return ", ".join(
+                filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2)))
+            )
+        groups = f" by {form['grouped_heads']}" * (form["grouped_heads"] > 1)
+        more = [
+            n.replace("query_key", "q-k") for n in ("causal", "rotary", "query_key_norm") if form[n]
+        ]
+        return ", ".join(filter(None, (norm, f"{form['heads']} heads{groups}", *more)))
 
     @property
     def squares(self) -> list[float]:
@@ -114,52 +122,37 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
             signals, position = [x @ W.T + b for W, b, _ in order] or [x], "pre"
             signals[0] = function_of(as_activation(name).expression, h)(signals[0])
             f = np.prod(signals, axis=0) @ outer[0].T + outer[1]
-            fit = _scales(stream, f, out)
+            fit = scales(stream, f, out)
             if not fit and norm is None and order:
-                fit, norm, eps = _scales_behind(stream, f, out, flows)
+                fit, norm, eps = scales_behind(stream, f, out, flows)
                 position = "post"
             # A gate has no bias, and a branch of one matrix no norm, in networks.
             if not fit or (norm and not order) or (len(order) > 1 and np.any(order[1][1])):
                 continue
             whole = np.array_equal(stream, start)
-            fits.append((fit[0], _branch([*order, outer], name, fit, norm, position, eps, stream, f, whole)))
+            fits.append(
+                (
+                    fit[0],
+                    branch_of([*order, outer], name, fit, norm, position, eps, stream, f, whole),
+                )
+            )
         if fits:
             # Of functions that are near each other, as GELU and its tanh, the nearest.
             return min(fits, key=lambda each: each[0])[1]
     return None
 
 
-def _branch(
+def branch_of(
     matrices: Any, name: str, fit: Any, norm: Any, position: str, eps: float, *rest: Any
 ) -> Branch:
+    """With the factors of a fit; ``rest`` are the stream, f and the last fields."""
     stream, f, *more = rest
     rho, gamma = map(_rounded, fit[1:])
     signals = stream, rho * f, gamma * stream + rho * f
     return Branch(matrices, name, rho, gamma, norm, position, eps, signals, *more)
 
 
-def attention_of(
-    names: dict[Any, str], block: Any, flows: dict[Any, Any], known: Branch | None
-) -> Branch | None:
-    """The first attention of a block whose rows are the tokens of a sequence, ``known`` like it."""
-    linear = matrices_of(names, flows)
-    sums = {id(y): y for each in flows.values() for y in each}.values()
-    for x, projections, last, f in attentions(block, flows, linear, names):
-        for stream, norm, eps in norms_of(x, flows):
-            for out in (y for y in sums if y.shape == f.shape):
-                fit, *form = _scales(stream, f, out), norm, "pre", eps
-                if not fit and norm is None:
-                    fit, behind, eps = _scales_behind(stream, f, out, flows)
-                    form = [behind, "post", eps]
-                # Without a skip it is no branch.
-                found = fit and fit[2] and heads_of(x, projections, last, f, form[2], known and known.heads)
-                if found:
-                    matrices = [*found[1], last]
-                    return _branch(matrices, "attention", fit, *form, stream, f, False, found[0])
-    return None
-
-
-def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
+def scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
     """Remainder, ρ and γ of out = γ × stream + ρ f, none if it is not that."""
     added = out - stream
     rho, gamma = float((f * added).sum() / max((f * f).sum(), np.finfo(float).tiny)), 1.0
@@ -172,7 +165,7 @@ def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, 
     return (float(rest / size), rho, gamma) if size and rest < _ROUNDING * size else ()
 
 
-def _scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
+def scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
     """Remainder, ρ and γ = 1, norm and ε of out = n(stream + ρ f), rows parallel to the sum."""
     for norm in ("rms", "layer"):
         parts = [y - y.mean(axis=1, keepdims=True) if norm == "layer" else y for y in (stream, f)]
@@ -190,7 +183,7 @@ def _rounded(x: float) -> float:
     return float(f"{x:.{_DIGITS}g}")
 
 
-def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray, Any, str] | None:
+def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> Matrix | None:
     """A matrix with its bias and its name, if that is what a module multiplies with."""
     x, y = flow
     weight: Any = getattr(module, "weight", None)
@@ -206,9 +199,7 @@ def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray
     return None
 
 
-def matrices_of(
-    names: dict[Any, str], flows: dict[Any, Any]
-) -> dict[Any, tuple[np.ndarray, Any, str]]:
+def matrices_of(names: dict[Any, str], flows: dict[Any, Any]) -> dict[Any, Matrix]:
     """Those of all modules that multiply with one."""
     found = ((m, matrix_of(m, flows[m], names)) for m in flows)
     return {m: matrix for m, matrix in found if matrix is not None}
@@ -227,7 +218,8 @@ def norms_of(
             # ε of a forward pass may be written there: by the mean squares K/(K + ε).
             ratios = before * (1 / np.maximum(behind, np.finfo(float).tiny) - 1)
             resolved, fitted = _SINGLE * float(before.mean()), float(np.median(ratios))
-            digits = int(np.log10(fitted / resolved)) if fitted > resolved > 0 else 0
+            is_one = float(before.mean()) > fitted > resolved > 0
+            digits = int(np.log10(fitted / resolved)) if is_one else 0
             fitted = float(f"{fitted:.{digits}g}") if digits else 0.0
             for epsilons in ({*known, 0.0}, {fitted}):
                 reads = {e: y / np.sqrt(before + e + np.finfo(float).tiny) for e in epsilons}
@@ -274,9 +266,9 @@ def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> An
     values = {n: v for n, v in values.items() if "bias" not in n} | biases | more
     values |= {"depth": len(branches), "width": N}
     if first.heads:
-        more = {n: v for n, v in first.heads._asdict().items() if n != "layout"}
-        form = {"normalization": first.norm, "norm_position": first.position, "mlp": None}
-        values = {n: v for n, v in values.items() if "bias" not in n} | form | more
+        form = {n: v for n, v in first.heads.items() if n != "form"}
+        form |= {"normalization": first.norm, "norm_position": first.position, "mlp": None}
+        values = {n: v for n, v in values.items() if "bias" not in n} | form
         return TransformerNetwork(**values, epsilon=first.epsilon)
     values["activation"] = first.activation
     if count == 1:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from fieldtheory.audits.branches import AuditedBlock, Branch, attention_of, predicted, recognised
+from fieldtheory.audits.branches import AuditedBlock, Branch, predicted, recognised
+from fieldtheory.audits.heads import attention_of
 from fieldtheory.audits.intents import Target
 from fieldtheory.audits.places import layer_lists, places
 from fieldtheory.audits.streams import AuditedStep, out_of_line, steps_of
@@ -22,8 +23,8 @@ from fieldtheory.measured_blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
 _SAMPLES, _TOKENS, _PIXELS = 4, 16, 32
-# Rows of the stream by which branches are recognised.
-_ROWS = 4
+# Rows of the stream by which branches are recognised, and most tokens of a whole sequence.
+_ROWS, _MOST = 4, 20
 # γ of a layer whose skip and branch have the same share, that of `measure_block`.
 _SKIP = 0.5**0.5
 
@@ -33,13 +34,11 @@ class Signals(NamedTuple):
 
     blocks: list[AuditedBlock]
     steps: list[AuditedStep]
-    forms: list[tuple[str, str, str]]
+    forms: list[tuple[str, Any, Any, Any]]
     notes: list[str]
 
 
-def signals_of(
-    model: torch.nn.Module, inputs: Any, meant: dict[str, Target]
-) -> Signals:
+def signals_of(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> Signals:
     """Blocks and steps of the stream of a model, what is out of line, and why there are none."""
     stacks, reason = passed(model, inputs)
     signals = Signals([], [], [], [reason and f"No signals: {reason}."])
@@ -129,9 +128,8 @@ def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
     """Numbers of the blocks of a stack."""
     sizes = {n: target[1] for n, target in meant.items() if target}
     names = {m: n for n, m in stack.model.named_modules()}
-    linear, norms, streams = 0.0, stack.norms, stack.flows
-    attentions, others = dict[str, Branch](), dict[str, Branch]()
-    known = None
+    linear, norms, streams, known = 0.0, stack.norms, stack.flows, None
+    found = dict[tuple[str, str], Branch]()
     for (name, block), norm in zip(stack.blocks.items(), norms, strict=True):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
         squares = x * x, y * y, (y - x) ** 2, (y - x) * x
@@ -144,40 +142,51 @@ def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
         for which in _sequences(streams[block][0][0]) if before else ():
             flows = flows_of(stack, block, which)
             branch = branch or recognised(names, block, flows)
-            attention = attention or attention_of(names, block, flows, known)
-        known = attention or known
+            attention = attention_of(names, block, flows, branch, known)
+            if attention:
+                known, found[name, "attention"] = attention.heads, attention
+                break
         # Without a skip it is no branch.
         branch = branch if branch and branch.skip else None
-        attentions |= {name: attention} if attention else {}
-        others |= {name: branch} if branch else {}
+        found |= {(name, "mlp"): branch} if branch else {}
         scale = float(critical_branch(_SKIP, added / before, overlap / before)) if before else 0.0
         measured = (None, None) if branch else (overlap, scale if scale > 0 else None)
         numbers = before, behind, share, linear, correlation, gradient, *measured
         row = AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ()))
         signals.blocks.append(row)
-    if not attentions:
+    classes = {type(m).__name__ for block in stack.blocks.values() for m in block.modules()}
+    if known is None and not any("attention" in name.lower() for name in classes):
         return
-    kinds, steps = {"attention": attentions, "mlp": others}, dict[str, Any]()
-    for kind, found in kinds.items():
-        as_most, forms = out_of_line(found)
-        signals.forms.extend((f"{kind} of block {n}", f"{w} {a}", f"{w} {b}") for n, w, a, b in forms)
-        steps |= {(name, kind): branch for name, branch in as_most.items()}
-    order = [(f"{n} {kind}", steps.get((n, kind))) for n in stack.blocks for kind in kinds]
-    signals.steps.extend(steps_of(order, sizes))
-    if missing := [name for name, branch in order if branch is None]:
+    order = [(name, kind) for name in stack.blocks for kind in ("attention", "mlp")]
+    if missing := [f"{kind} of block {name}" for name, kind in order if (name, kind) not in found]:
         signals.notes.append(f"Not recognised: {', '.join(missing)}.")
+    for kind in ("attention", "mlp"):
+        as_most, forms = out_of_line({n: b for (n, k), b in found.items() if k == kind})
+        found |= {(name, kind): branch for name, branch in as_most.items()}
+        signals.forms.extend((f"{kind} of block {name}", *form) for name, *form in forms)
+    for scale in {f"{b.heads['logit_scale']:.3g}" for b in found.values() if b.heads} - {"1"}:
+        signals.notes.append(f"Logits are q·k/√d times {scale}.")
+    biased = [key for key, b in found.items() if b.heads and any(np.any(m[1]) for m in b.matrices)]
+    if biased:
+        names_of = ", ".join(f"{kind} of block {name}" for name, kind in biased)
+        signals.notes.append(f"Not predicted, for biases: {names_of}.")
+    if known:
+        usable = [key for key in order if key in found and key not in biased]
+        signals.steps.extend(
+            steps_of([(f"{k} of block {n}", found[n, k]) for n, k in usable], sizes)
+        )
 
 
 def _sequences(stream: torch.Tensor) -> list[slice]:
     """Rows of the first sequence, (sequences, tokens, N) or (tokens, sequences, N); or some."""
     if stream.ndim != 3:
         return [slice(_ROWS)]
-    return [slice(stream.shape[1]), slice(None, None, stream.shape[1])]
+    # Of long ones the first tokens, which are alone where attention is causal.
+    first, last = (n if n <= _MOST else _TOKENS for n in stream.shape[:2])
+    return [slice(last), slice(None, first * stream.shape[1], stream.shape[1])]
 
 
-def flows_of(
-    stack: Stack, block: torch.nn.Module, which: slice = slice(_ROWS)
-) -> dict[Any, Any]:
+def flows_of(stack: Stack, block: torch.nn.Module, which: slice = slice(_ROWS)) -> dict[Any, Any]:
     """Some rows of what came in and out of the modules of a block."""
     flows = {m: stack.flows[m][-1] for m in block.modules() if stack.flows[m]}
     return {m: [rows_of(x, which) for x in flow] for m, flow in flows.items()}

@@ -71,7 +71,11 @@ class Block(nn.Module):
     def __init__(self, width, norm, post, gated, attention):
         super().__init__()
         self.norm1, self.norm2 = norm(width), norm(width)
-        self.attn, self.mlp, self.post = Attention(width, **attention), Feedforward(width, gated), post
+        self.attn, self.mlp, self.post = (
+            Attention(width, **attention),
+            Feedforward(width, gated),
+            post,
+        )
 
     def forward(self, x):
         if self.post:
@@ -86,7 +90,9 @@ class Transformer(nn.Module):
 
     def __init__(self, width, depth, block, patches=None, positions=True):
         super().__init__()
-        self.embedding = nn.Conv2d(3, width, patches, patches) if patches else nn.Embedding(99, width)
+        self.embedding = (
+            nn.Conv2d(3, width, patches, patches) if patches else nn.Embedding(99, width)
+        )
         self.token = nn.Parameter(torch.empty(1, 1, width)) if patches else None
         self.positions = nn.Parameter(torch.empty(1, 32, width)) if positions else None
         self.first = block["norm"](width) if block.get("post") else None
@@ -113,7 +119,9 @@ def started(model, deviation=0.02, last=1.0):
         if name.endswith("bias"):
             nn.init.zeros_(p)
         elif p.ndim > 1:
-            nn.init.normal_(p, std=deviation * (last if name.endswith(("o_proj.weight", "w2.weight")) else 1))
+            nn.init.normal_(
+                p, std=deviation * (last if name.endswith(("o_proj.weight", "w2.weight")) else 1)
+            )
     return model
 
 
