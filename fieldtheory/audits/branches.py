@@ -94,9 +94,7 @@ class Branch(NamedTuple):
                 filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2)))
             )
         groups = f" by {form['grouped_heads']}" * (form["grouped_heads"] > 1)
-        more = [
-            n.replace("query_key", "q-k") for n in ("causal", "rotary", "query_key_norm") if form[n]
-        ]
+        more = [n.replace("_", " ") for n in ("causal", "rotary", "query_key_norm") if form[n]]
         return ", ".join(filter(None, (norm, f"{form['heads']} heads{groups}", *more)))
 
     @property

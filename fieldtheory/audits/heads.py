@@ -128,7 +128,8 @@ def _logit(z: np.ndarray, each: np.ndarray, aim: np.ndarray, causal: bool, d: in
     mask, usual = np.tri(len(aim), dtype=bool) | (not causal), (d**-0.5, 1.0, 1.0 / d)
 
     def given(s: float) -> tuple[np.ndarray, np.ndarray]:
-        A = np.where(mask, np.exp(s * z - np.where(mask, s * z, -np.inf).max(-1, keepdims=True)), 0)
+        logits = np.where(mask, s * z, -np.inf)
+        A = np.exp(logits - logits.max(-1, keepdims=True))
         A /= A.sum(-1, keepdims=True)
         return (A @ each).sum(0), (A * (z - (A * z).sum(-1, keepdims=True)) @ each).sum(0)
 

@@ -24,6 +24,8 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.shared, self.d = heads, shared, width // heads
         self.fused, self.rotary, self.normed, self.causal = fused, rotary, normed, causal
+        # Of ALiBi, if that is not zero.
+        self.slope = 0.0
         self.scale, sizes = self.d**-0.5, (width, width // shared, width // shared)
         if fused:
             self.qkv = nn.Linear(width, sum(sizes))
@@ -49,9 +51,10 @@ class Attention(nn.Module):
         if self.rotary:
             q, k = (rotated(y, self.rotary) for y in (q, k))
         k, v = (y.repeat_interleave(self.shared, dim=1) for y in (k, v))
-        y = nn.functional.scaled_dot_product_attention(
-            q, k, v, is_causal=self.causal, scale=self.scale
-        )
+        tokens = torch.arange(x.shape[1])
+        far = (tokens[:, None] - tokens)[None]
+        mask = (-self.slope * far.abs()).masked_fill(self.causal & (far < 0), -torch.inf)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)
         return self.o_proj(y.transpose(1, 2).flatten(2))
 
 
