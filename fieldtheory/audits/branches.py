@@ -25,13 +25,6 @@ _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu",
 _ROUNDING, _DIGITS = 1e-4, 6
 # Relative rounding of mean squares in single precision.
 _SINGLE = 3e-7
-# What the matrices of a branch are, by their number.
-_PARTS = {
-    1: ("",),
-    2: ("inner_", "outer_"),
-    3: ("inner_", "gate_", "outer_"),
-    4: ("query_", "key_", "value_", "out_"),
-}
 
 
 class AuditedBlock(NamedTuple):
@@ -89,13 +82,12 @@ class Branch(NamedTuple):
     def text(self) -> str:
         """Norm, function and gate."""
         norm = f"{self.position} " * (self.position == "post") + (self.norm or "")
-        if (form := self.heads) is None:
-            return ", ".join(
-                filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2)))
-            )
-        groups = f" by {form['grouped_heads']}" * (form["grouped_heads"] > 1)
-        more = [n.replace("_", " ") for n in ("causal", "rotary", "query_key_norm") if form[n]]
-        return ", ".join(filter(None, (norm, f"{form['heads']} heads{groups}", *more)))
+        more = [self.activation, "gate" * (len(self.matrices) > 2)]
+        if form := self.heads:
+            groups = f" by {form['grouped_heads']}" * (form["grouped_heads"] > 1)
+            more = [n.replace("_", " ") for n in ("causal", "rotary", "query_key_norm") if form[n]]
+            more = [f"{form['heads']} heads{groups}", *more]
+        return ", ".join(filter(None, (norm, *more)))
 
     @property
     def squares(self) -> list[float]:
@@ -127,27 +119,20 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
             # A gate has no bias, and a branch of one matrix no norm, in networks.
             if not fit or (norm and not order) or (len(order) > 1 and np.any(order[1][1])):
                 continue
-            whole = np.array_equal(stream, start)
-            fits.append(
-                (
-                    fit[0],
-                    branch_of([*order, outer], name, fit, norm, position, eps, stream, f, whole),
-                )
-            )
+            form = norm, position, eps, stream, f, np.array_equal(stream, start)
+            fits.append((fit[0], branch_of([*order, outer], name, fit, *form)))
         if fits:
             # Of functions that are near each other, as GELU and its tanh, the nearest.
             return min(fits, key=lambda each: each[0])[1]
     return None
 
 
-def branch_of(
-    matrices: Any, name: str, fit: Any, norm: Any, position: str, eps: float, *rest: Any
-) -> Branch:
-    """With the factors of a fit; ``rest`` are the stream, f and the last fields."""
-    stream, f, *more = rest
-    rho, gamma = map(_rounded, fit[1:])
+def branch_of(matrices: Any, name: str, fit: Any, *form: Any) -> Branch:
+    """With the factors of a fit; norm, its position and ε, the stream, f and the last fields."""
+    *norm, stream, f, is_whole = form[:6]
+    rho, gamma = (float(f"{x:.{_DIGITS}g}") for x in fit[1:])
     signals = stream, rho * f, gamma * stream + rho * f
-    return Branch(matrices, name, rho, gamma, norm, position, eps, signals, *more)
+    return Branch(matrices, name, rho, gamma, *norm, signals, is_whole, *form[6:])
 
 
 def scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
@@ -175,10 +160,6 @@ def scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any
             for eps in [eps for _, n, eps in norms_of(out, flows, stream + rho * f) if n == norm]:
                 return (float(rest / size), rho, 1.0), norm, eps
     return (), None, 0.0
-
-
-def _rounded(x: float) -> float:
-    return float(f"{x:.{_DIGITS}g}")
 
 
 def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> Matrix | None:
@@ -247,7 +228,8 @@ def predicted(branch: Branch, meant: dict[str, Any]) -> tuple[Any, ...]:
 def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> Any:
     """The network of branches of one form, with variances as meant, or those of the weights."""
     first, count = branches[0], len(branches[0].matrices)
-    parts = _PARTS[count]
+    parts: Any = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}
+    parts = parts.get(count, ("query_", "key_", "value_", "out_"))
     (N, M), layers = first.matrices[-1][0].shape, defaultdict[str, list[float]](list)
     for branch in branches:
         layers["branch_scale"].append(abs(branch.factor))

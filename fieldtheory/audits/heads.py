@@ -24,6 +24,8 @@ _ROTARY, _WIDTH = (None, 1e4, 5e5, 1e6, 1e5, 1e3), 64
 _STEPS, _DIGITS = 6, 3
 # Remainder relative to what logits change, and to the whole by single precision.
 _REST, _ROUNDING = 0.01, 3e-6
+# Units of the stream by which heads are told, and their least width.
+_OUTPUTS, _LEAST = 16, 4
 
 
 def attention_of(
@@ -81,28 +83,28 @@ def _heads(
     """Parameters of `TransformerNetwork` with which f is given, and the matrices of q, k and v."""
     D, rows = last[0].shape[1], [len(W) for W, _, _ in projections]
     E = (rows[0] - D) // 2 if len(rows) == 1 else rows[1]
-    if E < 1 or D % E or rows not in ([D + 2 * E], [D, E, E]):
+    has_bias = any(np.any(b) for _, b, _ in (*projections, last))
+    if has_bias or E < 1 or D % E or rows not in ([D + 2 * E], [D, E, E]):
         return None
-    widths = sorted((d for d in range(2, E + 1) if E % d == 0), key=lambda d: abs(d - _WIDTH))
-    grouped, aim = D // E, f - last[1]
+    widths = sorted((d for d in range(_LEAST, E + 1) if E % d == 0), key=lambda d: abs(d - _WIDTH))
+    grouped, f = D // E, f[:, :_OUTPUTS]
     forms = [*product(widths, (False, True), (False, True), _ROTARY)]
     for d, by_groups, normed, rotary in [known["form"], *forms] if known else forms:
         if E % d or (rotary and d % 2) or (by_groups and len(rows) > 1):
             continue
         matrices = _split(projections, d, grouped, by_groups)
-        q, k, v = ((x @ W.T + b).reshape(len(x), -1, d).swapaxes(0, 1) for W, b, _ in matrices)
+        q, k, v = ((x @ W.T).reshape(len(x), -1, d).swapaxes(0, 1) for W, _, _ in matrices)
         if normed:
             q, k = (y / np.sqrt((y**2).mean(-1, keepdims=True) + eps) for y in (q, k))
         if rotary:
             turns = np.exp(1j * np.outer(range(len(x)), rotary ** (-2 * np.arange(d // 2) / d)))
-            planes = ((y[..., : d // 2] + 1j * y[..., d // 2 :]) * turns for y in (q, k))
-            q, k = (np.concatenate([y.real, y.imag], axis=-1) for y in planes)
+            q, k = ((y[..., : d // 2] + 1j * y[..., d // 2 :]) * turns for y in (q, k))
         k, v = (np.repeat(y, grouped, axis=0) for y in (k, v))
         # What a token gives by itself, as a first one that sees no other does.
-        each = v @ last[0].T.reshape(-1, d, len(last[0]))
-        alone = np.linalg.norm(each[:, 0].sum(0) - aim[0]) < _ROUNDING**0.5 * np.linalg.norm(aim[0])
+        each = v @ last[0][:_OUTPUTS].T.reshape(D // d, d, -1)
+        alone = np.linalg.norm(each[:, 0].sum(0) - f[0]) < _ROUNDING**0.5 * np.linalg.norm(f[0])
         causal = bool(alone) and len(x) > 1
-        logit = _logit(q @ k.swapaxes(1, 2), each, aim, causal, d)
+        logit = _logit(np.real(q @ np.conj(k).swapaxes(1, 2)), each, f, causal, d)
         if logit is not None:
             form = {"heads": D // d, "head_width": d, "grouped_heads": grouped, "causal": causal}
             form |= {"logit_scale": logit * d**0.5, "rotary": rotary, "query_key_norm": normed}
@@ -114,13 +116,13 @@ def _split(projections: list[Matrix], d: int, grouped: int, by_groups: bool) -> 
     """Those of q, k and v: three, or of one that has them in a row or group by group."""
     if len(projections) > 1:
         return projections
-    ((W, b, name),) = projections
+    ((W, _, name),) = projections
     groups = len(W) // ((grouped + 2) * d)
-    order, b = np.arange(len(W)).reshape(-1, d), np.broadcast_to(b, len(W))
+    order = np.arange(len(W)).reshape(-1, d)
     each = np.split(order, [-2 * groups, -groups])
     if by_groups:
         each = np.split(order.reshape(groups, grouped + 2, d), [grouped, grouped + 1], axis=1)
-    return [(W[rows.ravel()], b[rows.ravel()], name) for rows in each]
+    return [(W[rows.ravel()], 0.0, name) for rows in each]
 
 
 def _logit(z: np.ndarray, each: np.ndarray, aim: np.ndarray, causal: bool, d: int) -> Any:

@@ -23,8 +23,9 @@ from fieldtheory.measured_blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
 _SAMPLES, _TOKENS, _PIXELS = 4, 16, 32
-# Rows of the stream by which branches are recognised, and most tokens of a whole sequence.
-_ROWS, _MOST = 4, 20
+# Rows of the stream by which branches are recognised, most tokens of a whole sequence, and blocks
+# in which attention is looked for.
+_ROWS, _MOST, _LOOKED = 4, 20, 2
 # γ of a layer whose skip and branch have the same share, that of `measure_block`.
 _SKIP = 0.5**0.5
 
@@ -130,19 +131,24 @@ def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
     names = {m: n for n, m in stack.model.named_modules()}
     linear, norms, streams, known = 0.0, stack.norms, stack.flows, None
     found = dict[tuple[str, str], Branch]()
-    for (name, block), norm in zip(stack.blocks.items(), norms, strict=True):
+    for at, (name, block) in enumerate(stack.blocks.items()):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
         squares = x * x, y * y, (y - x) ** 2, (y - x) * x
         before, behind, added, overlap = (float(each.mean()) for each in squares)
         linear = (linear or before) + added
         size = np.prod([np.linalg.norm(each) for each in y[:2]]) if len(y) > 1 else 0.0
         correlation = float(np.vdot(y[0], y[1]) / size) if size else None
-        share, gradient = added / behind if behind else 0.0, norm / norms[-1] if norms[-1] else 0.0
+        share, gradient = (
+            added / behind if behind else 0.0,
+            norms[at] / norms[-1] if norms[-1] else 0.0,
+        )
         branch = attention = None
         for which in _sequences(streams[block][0][0]) if before else ():
             flows = flows_of(stack, block, which)
             branch = branch or recognised(names, block, flows)
-            attention = attention_of(names, block, flows, branch, known)
+            # Where two have none, others are not looked at.
+            if known or at < _LOOKED:
+                attention = attention_of(names, block, flows, branch, known)
             if attention:
                 known, found[name, "attention"] = attention.heads, attention
                 break
@@ -166,15 +172,9 @@ def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
         signals.forms.extend((f"{kind} of block {name}", *form) for name, *form in forms)
     for scale in {f"{b.heads['logit_scale']:.3g}" for b in found.values() if b.heads} - {"1"}:
         signals.notes.append(f"Logits are q·k/√d times {scale}.")
-    biased = [key for key, b in found.items() if b.heads and any(np.any(m[1]) for m in b.matrices)]
-    if biased:
-        names_of = ", ".join(f"{kind} of block {name}" for name, kind in biased)
-        signals.notes.append(f"Not predicted, for biases: {names_of}.")
     if known:
-        usable = [key for key in order if key in found and key not in biased]
-        signals.steps.extend(
-            steps_of([(f"{k} of block {n}", found[n, k]) for n, k in usable], sizes)
-        )
+        usable = [(f"{k} of block {n}", found[n, k]) for n, k in order if (n, k) in found]
+        signals.steps.extend(steps_of(usable, sizes))
 
 
 def _sequences(stream: torch.Tensor) -> list[slice]:

@@ -181,7 +181,9 @@ def test_what_is_not_recognised_is_said_and_the_rest_is_predicted():
     assert len(audit.stream) == 5 and all(abs(step.z) < 4 for step in audit.stream)
     nn.init.normal_(model.layers[0].attn.o_proj.bias, std=1e-3)
     audit = ft.audit(model)
-    assert "Not predicted, for biases: attention of block 0." in str(audit)
+    # Nor what has biases.
+    names = "attention of block 0, attention of block 1"
+    assert f"Not recognised: {names}." in str(audit)
     assert [step.name[-1] for step in audit.stream] == ["0", "1", "2", "2"]
     for layer in model.layers:
         layer.attn.slope = 0.5
