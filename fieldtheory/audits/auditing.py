@@ -33,7 +33,8 @@ FALSE_ALARM = 1e-3
 # Deviations that are listed in the text, and roles for which a legend has room.
 _LISTED = 12
 # Roles that a sentence names, and columns of results that tables do without.
-_NAMED, _UNSHOWN = 4, ("before", "against")
+_NAMED = 4
+_UNSHOWN = "before", "against", "form", "added", "expected", "error"
 # What is wrong with a tensor whatever is meant, and what it is not.
 _FAULTS = {"not initialised": "numbers", "repeated": "rows of their own"}
 # Laws besides its own that a tensor of a law does not contradict.
@@ -68,8 +69,8 @@ class DepthLaw(NamedTuple):
 class Audit:
     """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
-    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``;
-    ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
+    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``,
+    and of tokens behind attention and MLPs, ``stream``; ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
     z; the number of ``tests``, and with which ``probability`` one of a correct model is as
     significant; ``notes`` on what is no deviation: frozen copies, and why there are no signals.
 
@@ -169,7 +170,8 @@ class Audit:
             for role, rows in groups.items()
         ]
         tables = farthest[:_LISTED], self.depth_laws, self.blocks, self.stream
-        titles = "deviations", "roles over the depth", "signals", "stream from the embeddings"
+        heads = "; ".join({step.form: None for step in self.stream})
+        titles = "deviations", "roles over the depth", "signals", f"stream of tokens: {heads}"
         return [(_table(rows), title) for rows, title in zip(tables, titles, strict=True) if rows]
 
     def __str__(self) -> str:
@@ -219,7 +221,10 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
 
     Where the last branch of a block is, by its forward pass, that of a `BlockNetwork` or
     `ResidualNetwork`, the stream behind it is tested at the width of the model, by the whole law of
-    its hidden units; others have the numbers of `measure_block`.
+    its hidden units; others have the numbers of `measure_block`. Attention is recognised likewise:
+    what it adds is tested given what it reads, ``stream`` has the mean squares behind all steps as
+    predicted from the Gram matrix of the embeddings, and a form that one block alone has, such as
+    a missing mask, deviates.
 
     Parameters
     ----------
@@ -276,8 +281,8 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     signals = signals_of(model, inputs, targets)
     for step in signals.steps:
         if step.name.startswith("attention"):
-            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.meant:.4g} ± {step.error:.2g}"
-            numbers = step.added / step.meant, step.added_z
+            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.expected:.4g} ± {step.error:.2g}"
+            numbers = step.added / step.expected, step.added_z
             tested.append(Deviation(step.name, *texts, *numbers, "theory"))
     for block in signals.blocks:
         if block.measured and block.predicted and block.z is not None:

@@ -30,12 +30,12 @@ class AuditedStep(NamedTuple):
 
     Mean squares over tokens: ``measured`` and ``predicted`` by theory from the Gram matrix of the
     embeddings, with the ``spread`` over networks and z; the token or the pair with the ``worst`` z.
-    What the branch adds is ``added``, by theory ``meant`` of what it reads, with ``error`` and
-    ``added_z``. Errors of sampled averages are in spreads and z.
+    What the branch adds is ``added``, by theory ``expected`` ± ``error`` of what it reads, with
+    ``added_z``. ``form`` is what is recognised. Errors of sampled averages are in spreads and z.
     """
 
     name: str
-    branch: str
+    form: str
     measured: float
     predicted: float
     spread: float
@@ -43,7 +43,7 @@ class AuditedStep(NamedTuple):
     worst: str
     worst_z: float
     added: float
-    meant: float
+    expected: float
     error: float
     added_z: float
 

@@ -55,8 +55,8 @@ def test_attention_is_recognised_by_its_forward_pass(build, options, text):
     assert [step.name for step in audit.stream] == [
         f"{kind} of block {n}" for n in range(3) for kind in ("attention", "mlp")
     ]
-    assert {step.branch for step in audit.stream[::2]} == {text}
-    assert audit.ok and not audit.notes and "stream from the embeddings" in str(audit)
+    assert {step.form for step in audit.stream[::2]} == {text}
+    assert audit.ok and not audit.notes and f"stream of tokens: {text}; " in str(audit)
 
 
 def test_steps_are_those_of_the_whole_transformer():
