@@ -13,6 +13,7 @@ import numpy as np
 from fieldtheory.audits.branches import AuditedBlock
 from fieldtheory.audits.copies import copies_of
 from fieldtheory.audits.intents import targets_of
+from fieldtheory.audits.streams import AuditedStep
 from fieldtheory.audits.tensors import (
     LAWS,
     AuditedTensor,
@@ -32,7 +33,8 @@ FALSE_ALARM = 1e-3
 # Deviations that are listed in the text, and roles for which a legend has room.
 _LISTED = 12
 # Roles that a sentence names, and columns of results that tables do without.
-_NAMED, _UNSHOWN = 4, ("before", "against")
+_NAMED = 4
+_UNSHOWN = "before", "against", "form", "added", "expected", "error"
 # What is wrong with a tensor whatever is meant, and what it is not.
 _FAULTS = {"not initialised": "numbers", "repeated": "rows of their own"}
 # Laws besides its own that a tensor of a law does not contradict.
@@ -67,8 +69,8 @@ class DepthLaw(NamedTuple):
 class Audit:
     """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
-    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``;
-    ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
+    All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``,
+    and of tokens behind attention and MLPs, ``stream``; ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
     z; the number of ``tests``, and with which ``probability`` one of a correct model is as
     significant; ``notes`` on what is no deviation: frozen copies, and why there are no signals.
 
@@ -88,6 +90,7 @@ class Audit:
     tests: int
     probability: float
     notes: tuple[str, ...] = ()
+    stream: tuple[AuditedStep, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -166,8 +169,9 @@ class Audit:
             rows[0]._replace(name=f"{len(rows)} × {role}") if len(rows) > 1 else rows[0]
             for role, rows in groups.items()
         ]
-        tables = farthest[:_LISTED], self.depth_laws, self.blocks
-        titles = "deviations", "roles over the depth", "signals"
+        tables = farthest[:_LISTED], self.depth_laws, self.blocks, self.stream
+        heads = "; ".join({step.form: None for step in self.stream})
+        titles = "deviations", "roles over the depth", "signals", f"stream of tokens: {heads}"
         return [(_table(rows), title) for rows, title in zip(tables, titles, strict=True) if rows]
 
     def __str__(self) -> str:
@@ -217,7 +221,10 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
 
     Where the last branch of a block is, by its forward pass, that of a `BlockNetwork` or
     `ResidualNetwork`, the stream behind it is tested at the width of the model, by the whole law of
-    its hidden units; others have the numbers of `measure_block`.
+    its hidden units; others have the numbers of `measure_block`. Attention is recognised likewise:
+    what it adds is tested given what it reads, ``stream`` has the mean squares behind all steps as
+    predicted from the Gram matrix of the embeddings, and a form that one block alone has, such as
+    a missing mask, deviates.
 
     Parameters
     ----------
@@ -271,8 +278,13 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
                 pooled[place.role, place.kind].append((row, size))
         elif place.layer is not None and target:
             roles[place.role, place.kind, row.shape, place.fan_in].append(row)
-    blocks, without_signals = signals_of(model, inputs, targets)
-    for block in blocks:
+    signals = signals_of(model, inputs, targets)
+    for step in signals.steps:
+        if step.name.startswith("attention"):
+            texts = f"⟨f²⟩ {step.added:.4g}", f"{step.expected:.4g} ± {step.error:.2g}"
+            numbers = step.added / step.expected, step.added_z
+            tested.append(Deviation(step.name, *texts, *numbers, "theory"))
+    for block in signals.blocks:
         if block.measured and block.predicted and block.z is not None:
             texts = f"⟨h²⟩ {block.measured:.4g}", f"{block.predicted:.4g} ± {block.spread:.2g}"
             numbers = block.measured / block.predicted, block.z
@@ -291,15 +303,21 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     beyond = [row for row in tested if probability(abs(row.z), tests) < FALSE_ALARM]
     own = "numbers of its own"
     beyond += [Deviation(c.name, c.text, own, np.nan, np.inf, "chance") for c in copies]
+    for name, what, *values in signals.forms:
+        texts = [f"{what} {v:.4g}" if isinstance(v, float) else f"{what} {v}" for v in values]
+        are = all(isinstance(v, float) and v for v in values)
+        factor = values[0] / values[1] if are else np.nan
+        row = Deviation(name, texts[0], f"{texts[1]} as in other layers", factor, np.inf, "layers")
+        beyond.append(row)
     # Where chance cannot do it by the factor f: tanh of |ln f|/2.
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     largest = max((abs(row.z) for row in (*tested, *beyond)), default=0.0)
     least = probability(largest, max(tests, 1))
     frozen = [f"{copy.name}, {copy.text}" for copy in copied.values() if not copy.is_trained]
     notes = [f"Frozen copies: {len(frozen)}, as {frozen[0]}."] if frozen else []
-    notes += [f"No signals: {without_signals}."] if without_signals else []
-    results = tuple(law for law, _ in of_roles), tuple(blocks), tuple(beyond), tuple(tested)
-    return Audit(tuple(tensors), *results, tests, least, tuple(notes))
+    notes += filter(None, signals.notes)
+    results = tuple(law for law, _ in of_roles), tuple(signals.blocks), tuple(beyond), tuple(tested)
+    return Audit(tuple(tensors), *results, tests, least, tuple(notes), tuple(signals.steps))
 
 
 def _table(rows: Sequence[Any]) -> list[dict[str, Any]]:

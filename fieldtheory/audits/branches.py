@@ -15,7 +15,10 @@ from fieldtheory.networks.activations import as_activation, h
 from fieldtheory.networks.block import BlockNetwork
 from fieldtheory.networks.residual import ResidualNetwork
 from fieldtheory.numerics.solution import solve
+from fieldtheory.transformers.transformer_network import TransformerNetwork
 
+# A matrix with its bias and the name of its weight.
+Matrix = tuple[np.ndarray, Any, str]
 # Usual functions of neurons, the relative rounding of a branch in single precision, and the digits
 # to which a fit of it has a factor.
 _FUNCTIONS = "gelu", "gelu_tanh", "relu", "swish", "quick_gelu", "squared_relu", "tanh", "linear"
@@ -60,32 +63,43 @@ class Branch(NamedTuple):
     """A branch as that of a layer of a network: out = skip × stream + factor × f(n(stream)).
 
     ``matrices`` are those before the last and the last, with biases and the names of the weights;
-    ``squares`` mean squares of one input of the stream and of what is behind. ``is_whole`` says
-    that the block has nothing else.
+    ``signals`` rows of the stream, of factor × f and of what is behind before its norm.
+    ``is_whole`` says that the block has nothing else, ``heads`` how it attends.
     """
 
-    matrices: list[tuple[np.ndarray, Any, str]]
+    matrices: list[Matrix]
     activation: str
     factor: float
     skip: float
     norm: str | None
     position: str
     epsilon: float
-    squares: list[float]
+    signals: tuple[np.ndarray, ...]
     is_whole: bool
+    heads: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
         """Norm, function and gate."""
         norm = f"{self.position} " * (self.position == "post") + (self.norm or "")
-        return ", ".join(filter(None, (norm, self.activation, "gate" * (len(self.matrices) > 2))))
+        more = [self.activation, "gate" * (len(self.matrices) > 2)]
+        if form := self.heads:
+            groups = f" by {form['grouped_heads']}" * (form["grouped_heads"] > 1)
+            more = [n.replace("_", " ") for n in ("causal", "rotary", "query_key_norm") if form[n]]
+            more = [f"{form['heads']} heads{groups}", *more]
+        return ", ".join(filter(None, (norm, *more)))
+
+    @property
+    def squares(self) -> list[float]:
+        """Mean squares of one input of the stream and of what is behind it."""
+        rows = [y[0] - (self.norm == "layer") * y[0].mean() for y in self.signals[::2]]
+        return [float(np.square(y).mean()) for y in rows]
 
 
 def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Branch | None:
     """The last branch of a block, None if that is not one of a network."""
     start, out = flows[block]
-    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
-    linear = {m: matrix for m, matrix in found if matrix is not None}
+    linear = matrices_of(names, flows)
     for last, outer in reversed(linear.items()):
         # Before it one matrix, or two that read the same; or none.
         like = [m for m in linear if linear[m][0].T.shape == outer[0].shape and m is not last]
@@ -98,25 +112,30 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
             signals, position = [x @ W.T + b for W, b, _ in order] or [x], "pre"
             signals[0] = function_of(as_activation(name).expression, h)(signals[0])
             f = np.prod(signals, axis=0) @ outer[0].T + outer[1]
-            fit = _scales(stream, f, out)
+            fit = scales(stream, f, out)
             if not fit and norm is None and order:
-                fit, norm, eps = _scales_behind(stream, f, out, flows)
+                fit, norm, eps = scales_behind(stream, f, out, flows)
                 position = "post"
             # A gate has no bias, and a branch of one matrix no norm, in networks.
             if not fit or (norm and not order) or (len(order) > 1 and np.any(order[1][1])):
                 continue
-            centred = [y[0] - (norm == "layer") * y[0].mean() for y in (stream, out)]
-            squares = [float(np.square(y).mean()) for y in centred]
-            whole, (rho, gamma) = np.array_equal(stream, start), map(_rounded, fit[1:])
-            branch = Branch([*order, outer], name, rho, gamma, norm, position, eps, squares, whole)
-            fits.append((fit[0], branch))
+            form = norm, position, eps, stream, f, np.array_equal(stream, start)
+            fits.append((fit[0], branch_of([*order, outer], name, fit, *form)))
         if fits:
             # Of functions that are near each other, as GELU and its tanh, the nearest.
             return min(fits, key=lambda each: each[0])[1]
     return None
 
 
-def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
+def branch_of(matrices: Any, name: str, fit: Any, *form: Any) -> Branch:
+    """With the factors of a fit; norm, its position and ε, the stream, f and the last fields."""
+    *norm, stream, f, is_whole = form[:6]
+    rho, gamma = (float(f"{x:.{_DIGITS}g}") for x in fit[1:])
+    signals = stream, rho * f, gamma * stream + rho * f
+    return Branch(matrices, name, rho, gamma, *norm, signals, is_whole, *form[6:])
+
+
+def scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
     """Remainder, ρ and γ of out = γ × stream + ρ f, none if it is not that."""
     added = out - stream
     rho, gamma = float((f * added).sum() / max((f * f).sum(), np.finfo(float).tiny)), 1.0
@@ -129,7 +148,7 @@ def _scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, 
     return (float(rest / size), rho, gamma) if size and rest < _ROUNDING * size else ()
 
 
-def _scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
+def scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: Any) -> Any:
     """Remainder, ρ and γ = 1, norm and ε of out = n(stream + ρ f), rows parallel to the sum."""
     for norm in ("rms", "layer"):
         parts = [y - y.mean(axis=1, keepdims=True) if norm == "layer" else y for y in (stream, f)]
@@ -143,11 +162,7 @@ def _scales_behind(stream: np.ndarray, f: np.ndarray, out: np.ndarray, flows: An
     return (), None, 0.0
 
 
-def _rounded(x: float) -> float:
-    return float(f"{x:.{_DIGITS}g}")
-
-
-def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray, Any, str] | None:
+def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> Matrix | None:
     """A matrix with its bias and its name, if that is what a module multiplies with."""
     x, y = flow
     weight: Any = getattr(module, "weight", None)
@@ -163,6 +178,12 @@ def matrix_of(module: Any, flow: Any, names: dict[Any, str]) -> tuple[np.ndarray
     return None
 
 
+def matrices_of(names: dict[Any, str], flows: dict[Any, Any]) -> dict[Any, Matrix]:
+    """Those of all modules that multiply with one."""
+    found = ((m, matrix_of(m, flows[m], names)) for m in flows)
+    return {m: matrix for m, matrix in found if matrix is not None}
+
+
 def norms_of(
     x: np.ndarray, flows: dict[Any, Any], only: Any = None
 ) -> Iterator[tuple[np.ndarray, str | None, float]]:
@@ -176,7 +197,8 @@ def norms_of(
             # ε of a forward pass may be written there: by the mean squares K/(K + ε).
             ratios = before * (1 / np.maximum(behind, np.finfo(float).tiny) - 1)
             resolved, fitted = _SINGLE * float(before.mean()), float(np.median(ratios))
-            digits = int(np.log10(fitted / resolved)) if fitted > resolved > 0 else 0
+            is_one = float(before.mean()) > fitted > resolved > 0
+            digits = int(np.log10(fitted / resolved)) if is_one else 0
             fitted = float(f"{fitted:.{digits}g}") if digits else 0.0
             for epsilons in ({*known, 0.0}, {fitted}):
                 reads = {e: y / np.sqrt(before + e + np.finfo(float).tiny) for e in epsilons}
@@ -206,7 +228,8 @@ def predicted(branch: Branch, meant: dict[str, Any]) -> tuple[Any, ...]:
 def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> Any:
     """The network of branches of one form, with variances as meant, or those of the weights."""
     first, count = branches[0], len(branches[0].matrices)
-    parts = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}[count]
+    parts: Any = {1: ("",), 2: ("inner_", "outer_"), 3: ("inner_", "gate_", "outer_")}
+    parts = parts.get(count, ("query_", "key_", "value_", "out_"))
     (N, M), layers = first.matrices[-1][0].shape, defaultdict[str, list[float]](list)
     for branch in branches:
         layers["branch_scale"].append(abs(branch.factor))
@@ -221,7 +244,13 @@ def network_of(branches: list[Branch], meant: dict[str, Any], **more: Any) -> An
     # One number for all layers.
     biases = {n: float(np.mean(v)) for n, v in layers.items() if "bias" in n and n[:4] != "gate"}
     values = {n: v for n, v in values.items() if "bias" not in n} | biases | more
-    values |= {"depth": len(branches), "width": N, "activation": first.activation}
+    values |= {"depth": len(branches), "width": N}
+    if first.heads:
+        form = {n: v for n, v in first.heads.items() if n != "form"}
+        form |= {"normalization": first.norm, "norm_position": first.position, "mlp": None}
+        values = {n: v for n, v in values.items() if "bias" not in n} | form
+        return TransformerNetwork(**values, epsilon=first.epsilon)
+    values["activation"] = first.activation
     if count == 1:
         # Its layers have one variance: what they differ by is in their scales.
         sizes = np.array(layers["weight_variance"])

@@ -14,25 +14,38 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from fieldtheory.audits.branches import AuditedBlock, predicted, recognised
+from fieldtheory.audits.branches import AuditedBlock, Branch, predicted, recognised
+from fieldtheory.audits.heads import attention_of
 from fieldtheory.audits.intents import Target
 from fieldtheory.audits.places import layer_lists, places
+from fieldtheory.audits.streams import AuditedStep, out_of_line, steps_of
 from fieldtheory.measured_blocks.estimates import critical_branch
 
 # Inputs that are drawn where none are given, tokens of each, and pixels of an image on a side.
 _SAMPLES, _TOKENS, _PIXELS = 4, 16, 32
-# Rows of the stream by which branches are recognised.
-_ROWS = 4
+# Rows of the stream by which branches are recognised, most tokens of a whole sequence, and blocks
+# in which attention is looked for.
+_ROWS, _MOST, _LOOKED = 4, 20, 2
 # γ of a layer whose skip and branch have the same share, that of `measure_block`.
 _SKIP = 0.5**0.5
 
 
-def signals_of(
-    model: torch.nn.Module, inputs: Any, meant: dict[str, Target]
-) -> tuple[list[AuditedBlock], str]:
-    """The blocks that the stream of a model passes, or why there are none."""
+class Signals(NamedTuple):
+    """``forms`` have the branch, what it is and what it is in all other blocks."""
+
+    blocks: list[AuditedBlock]
+    steps: list[AuditedStep]
+    forms: list[tuple[str, Any, Any, Any]]
+    notes: list[str]
+
+
+def signals_of(model: torch.nn.Module, inputs: Any, meant: dict[str, Target]) -> Signals:
+    """Blocks and steps of the stream of a model, what is out of line, and why there are none."""
     stacks, reason = passed(model, inputs)
-    return [row for stack in stacks for row in _measured(stack, meant)], reason
+    signals = Signals([], [], [], [reason and f"No signals: {reason}."])
+    for stack in stacks:
+        _measured(stack, meant, signals)
+    return signals
 
 
 def passed(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
@@ -112,37 +125,76 @@ def _stacks(model: torch.nn.Module, inputs: Any) -> tuple[list[Stack], str]:
     return [Stack(copied, c, streams, [next(norms) for _ in c]) for c in chains], ""
 
 
-def _measured(stack: Stack, meant: dict[str, Target]) -> list[AuditedBlock]:
+def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
     """Numbers of the blocks of a stack."""
     sizes = {n: target[1] for n, target in meant.items() if target}
     names = {m: n for n, m in stack.model.named_modules()}
-    linear, rows, norms, streams = 0.0, [], stack.norms, stack.flows
-    for (name, block), norm in zip(stack.blocks.items(), norms, strict=True):
+    linear, norms, streams, known = 0.0, stack.norms, stack.flows, None
+    found = dict[tuple[str, str], Branch]()
+    for at, (name, block) in enumerate(stack.blocks.items()):
         x, y = (each.detach().cpu().double().numpy() for each in streams[block][0])
         squares = x * x, y * y, (y - x) ** 2, (y - x) * x
         before, behind, added, overlap = (float(each.mean()) for each in squares)
         linear = (linear or before) + added
         size = np.prod([np.linalg.norm(each) for each in y[:2]]) if len(y) > 1 else 0.0
         correlation = float(np.vdot(y[0], y[1]) / size) if size else None
-        share, gradient = added / behind if behind else 0.0, norm / norms[-1] if norms[-1] else 0.0
-        branch = recognised(names, block, flows_of(stack, block)) if before else None
+        share, gradient = (
+            added / behind if behind else 0.0,
+            norms[at] / norms[-1] if norms[-1] else 0.0,
+        )
+        branch = attention = None
+        for which in _sequences(streams[block][0][0]) if before else ():
+            flows = flows_of(stack, block, which)
+            branch = branch or recognised(names, block, flows)
+            # Where two have none, others are not looked at.
+            if known or at < _LOOKED:
+                attention = attention_of(names, block, flows, branch, known)
+            if attention:
+                known, found[name, "attention"] = attention.heads, attention
+                break
         # Without a skip it is no branch.
         branch = branch if branch and branch.skip else None
+        found |= {(name, "mlp"): branch} if branch else {}
         scale = float(critical_branch(_SKIP, added / before, overlap / before)) if before else 0.0
         measured = (None, None) if branch else (overlap, scale if scale > 0 else None)
         numbers = before, behind, share, linear, correlation, gradient, *measured
-        rows.append(AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ())))
-    return rows
+        row = AuditedBlock(name, *numbers, *(predicted(branch, sizes) if branch else ()))
+        signals.blocks.append(row)
+    classes = {type(m).__name__ for block in stack.blocks.values() for m in block.modules()}
+    if known is None and not any("attention" in name.lower() for name in classes):
+        return
+    order = [(name, kind) for name in stack.blocks for kind in ("attention", "mlp")]
+    if missing := [f"{kind} of block {name}" for name, kind in order if (name, kind) not in found]:
+        signals.notes.append(f"Not recognised: {', '.join(missing)}.")
+    for kind in ("attention", "mlp"):
+        as_most, forms = out_of_line({n: b for (n, k), b in found.items() if k == kind})
+        found |= {(name, kind): branch for name, branch in as_most.items()}
+        signals.forms.extend((f"{kind} of block {name}", *form) for name, *form in forms)
+    for scale in {f"{b.heads['logit_scale']:.3g}" for b in found.values() if b.heads} - {"1"}:
+        signals.notes.append(f"Logits are q·k/√d times {scale}.")
+    if known:
+        usable = [(f"{k} of block {n}", found[n, k]) for n, k in order if (n, k) in found]
+        signals.steps.extend(steps_of(usable, sizes))
 
 
-def flows_of(stack: Stack, block: torch.nn.Module) -> dict[Any, Any]:
+def _sequences(stream: torch.Tensor) -> list[slice]:
+    """Rows of the first sequence, (sequences, tokens, N) or (tokens, sequences, N); or some."""
+    if stream.ndim != 3:
+        return [slice(_ROWS)]
+    # Of long ones the first tokens, which are alone where attention is causal.
+    first, last = (n if n <= _MOST else _TOKENS for n in stream.shape[:2])
+    return [slice(last), slice(None, first * stream.shape[1], stream.shape[1])]
+
+
+def flows_of(stack: Stack, block: torch.nn.Module, which: slice = slice(_ROWS)) -> dict[Any, Any]:
     """Some rows of what came in and out of the modules of a block."""
-    return {m: [*map(rows_of, stack.flows[m][-1])] for m in block.modules() if stack.flows[m]}
+    flows = {m: stack.flows[m][-1] for m in block.modules() if stack.flows[m]}
+    return {m: [rows_of(x, which) for x in flow] for m, flow in flows.items()}
 
 
-def rows_of(tensor: torch.Tensor) -> np.ndarray:
+def rows_of(tensor: torch.Tensor, which: slice = slice(_ROWS)) -> np.ndarray:
     """The first rows of a stream."""
-    return tensor.detach().reshape(-1, tensor.shape[-1])[:_ROWS].cpu().double().numpy()
+    return tensor.detach().reshape(-1, tensor.shape[-1])[which].cpu().double().numpy()
 
 
 def _chains(
