@@ -70,9 +70,10 @@ class Audit:
     """State of a model at its start, and its deviations from an intent; returned by `audit`.
 
     All ``tensors``; ``depth_laws`` of roles with three layers or more; the stream at ``blocks``,
-    and of tokens behind attention and MLPs, ``stream``; ``deviations`` beyond chance, the farthest first; all that was ``tested``, with meant size and
-    z; the number of ``tests``, and with which ``probability`` one of a correct model is as
-    significant; ``notes`` on what is no deviation: frozen copies, and why there are no signals.
+    and of tokens behind attention and MLPs, ``stream``; ``deviations`` beyond chance, the farthest
+    first; all that was ``tested``, with meant size and z; the number of ``tests``, and with which
+    ``probability`` one of a correct model is as significant; ``notes`` on what is no deviation:
+    frozen copies, and why there are no signals.
 
     Examples
     --------
@@ -304,11 +305,11 @@ def audit(model: Any, inputs: Any = None, intent: Any = None) -> Audit:
     own = "numbers of its own"
     beyond += [Deviation(c.name, c.text, own, np.nan, np.inf, "chance") for c in copies]
     for name, what, *values in signals.forms:
-        texts = [f"{what} {v:.4g}" if isinstance(v, float) else f"{what} {v}" for v in values]
+        own, others = (f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)
         are = all(isinstance(v, float) and v for v in values)
         factor = values[0] / values[1] if are else np.nan
-        row = Deviation(name, texts[0], f"{texts[1]} as in other layers", factor, np.inf, "layers")
-        beyond.append(row)
+        meant = f"{what} {others} as in other layers"
+        beyond.append(Deviation(name, f"{what} {own}", meant, factor, np.inf, "layers"))
     # Where chance cannot do it by the factor f: tanh of |ln f|/2.
     beyond.sort(key=lambda row: (-abs(row.z), -np.nan_to_num(abs(1 - 2 / (1 + row.factor)))))
     largest = max((abs(row.z) for row in (*tested, *beyond)), default=0.0)

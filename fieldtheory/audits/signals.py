@@ -170,8 +170,8 @@ def _measured(stack: Stack, meant: dict[str, Target], signals: Signals) -> None:
         as_most, forms = out_of_line({n: b for (n, k), b in found.items() if k == kind})
         found |= {(name, kind): branch for name, branch in as_most.items()}
         signals.forms.extend((f"{kind} of block {name}", *form) for name, *form in forms)
-    for scale in {f"{b.heads['logit_scale']:.3g}" for b in found.values() if b.heads} - {"1"}:
-        signals.notes.append(f"Logits are q·k/√d times {scale}.")
+    factors = {f"{b.heads['logit_scale']:.3g}" for b in found.values() if b.heads} - {"1"}
+    signals.notes.extend(f"Logits are q·k/√d times {factor}." for factor in factors)
     if known:
         usable = [(f"{k} of block {n}", found[n, k]) for n, k in order if (n, k) in found]
         signals.steps.extend(steps_of(usable, sizes))

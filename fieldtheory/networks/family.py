@@ -69,10 +69,6 @@ class NetworkFamily(ABC):
                 raise TypeError(unknown_argument(name, names))
         return replace(self, **changes)
 
-    def at_width(self, width: int) -> Self:
-        """The network of another width with the same limit of wide networks."""
-        return self.replace(width=width)
-
 
 class DeepNetwork(NetworkFamily, abstract=True):
     """A family of networks with L layers, and parameters that may differ from layer to layer.
@@ -323,7 +319,7 @@ def differences(solved: Any, drawn: Any, *apart_from: str) -> list[str]:
         layers = [[getattr(type(of), name, None) for name in _LAYERS] for of in (solved, drawn)]
         if layers[0] != layers[1]:
             return [_both("network", type(solved).__name__, type(drawn).__name__)]
-    lines, drawn = [], drawn.at_width(solved.width)
+    lines, drawn = [], drawn.replace(width=solved.width)
     for name in [f.name for f in fields(solved) if f.name not in ("width", *apart_from)]:
         values = [getattr(network, name) for network in (solved, drawn)]
         numbers = values

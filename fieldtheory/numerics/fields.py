@@ -179,7 +179,6 @@ DIMENSIONS: Mapping[str, tuple[str, str]] = {
     "other_input_": ("fourth input", r"\delta"),
     "pair": ("pair of inputs", r"(\alpha\beta)"),
     "pair_": ("second pair of inputs", r"(\gamma\delta)"),
-    "branch": ("attention or MLP", "b"),
     "trained": ("kind of parameters that is trained", "k"),
     "training": ("training input", r"\mu"),
     "output": ("output", "i"),

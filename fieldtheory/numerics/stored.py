@@ -54,7 +54,7 @@ class Stored(ABC):
             kind = type(network).__name__
             raise AttributeError(f"a {kind} has no {name}: {why}", name=name, obj=self)
         meant = ""
-        if self.table and not name.startswith("_"):
+        if not name.startswith("_"):
             try:
                 meant = f": did you mean {validation.quantity('field', name, self.table)}?"
             except ValueError as error:

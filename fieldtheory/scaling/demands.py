@@ -26,7 +26,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
         N = N' Var K^(L) / (deviation² K^(L)²)
 
     from Var K to order 1/N at any width N'; K^(L) is the mean square of the last hidden layer. A
-    `BlockNetwork` keeps M/N, transformers keep the width of their heads.
+    `BlockNetwork` keeps M/N.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def required_width(network: Any, K0: Any, deviation: float) -> int:
     15384
     """
     deviation = validation.positive("deviation", deviation)
-    wide = network.at_width(network.width * _WIDE) if hasattr(network, "width") else network
+    wide = network.replace(width=network.width * _WIDE) if hasattr(network, "width") else network
     solution = solve(wide, K0)
     kernels, variances = (
         np.diagonal(np.atleast_2d(each))

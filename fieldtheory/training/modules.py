@@ -15,7 +15,6 @@ from fieldtheory import validation
 from fieldtheory.averages.integrands.exponentials import without_overflow
 from fieldtheory.families import named, registered
 from fieldtheory.networks.activations import Activation
-from fieldtheory.networks.dispatch import not_there
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.gram import GramNetwork
 from fieldtheory.networks.parameters import named_arguments
@@ -322,8 +321,6 @@ def torch_module(
     kinds: dict[Any, type[TorchNetwork]] = {ResidualNetwork: TorchNetwork, GramNetwork: _TorchGram}
     kinds |= own
     kind = next((k for family, k in kinds.items() if isinstance(network, family)), None)
-    if "torch_module" in getattr(network, "without", {}):
-        raise not_there("torch_module", network)
     if kind is None or getattr(network, "batch_shape", None):
         first, *others = (family.__name__.replace("Gram", "Block") for family in kinds)
         raise TypeError(

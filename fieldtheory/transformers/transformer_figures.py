@@ -75,7 +75,7 @@ def layers(depth: int = 12, tokens: int = 8, progress: bool = False) -> Numbers:
         "correlations": np.array(
             [s.correlation[::n, 0, -1] for s, n in zip(found, steps, strict=True)]
         ),
-        "shares": np.array([[s.shares[1::2, 0, -1], s.shares[2::2, 1, -1]] for s in ends]),
+        "shares": np.array([[s.shares[1::2, -1], s.shares[2::2, -1]] for s in ends]),
         "deviations": np.stack([relative, angles], axis=1),
     }
     return _numbers([*networks], np.arange(depth + 1), values, f"$L = {depth}$, $T = {tokens}$")
@@ -100,7 +100,7 @@ def tokens(depth: int = 12, tokens: int = 16, progress: bool = False) -> Numbers
     found = _solved(depth, tokens, networks, "transformers.tokens", progress)
     values = {
         "correlations": np.array([s.correlation[-1, :-1, -1] for s in found]),
-        "attention_shares": np.array([s.shares[[1, 2 * depth - 1], 0] for s in found]),
+        "attention_shares": np.array([s.shares[[1, 2 * depth - 1]] for s in found]),
     }
     return _numbers([*networks], np.arange(1, tokens + 1), values, rf"$L = {depth}$, $\rho = 1$")
 

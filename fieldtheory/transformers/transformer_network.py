@@ -224,15 +224,18 @@ class TransformerNetwork(NetworkFamily):
                 raise ValueError(f"mlp must not have {name}, which is that of the transformer")
         return BlockNetwork(**given, **own)
 
-    def at_width(self, width: int) -> TransformerNetwork:
-        """The network of another width, whose heads grow with it in number."""
-        heads, rest = divmod(self.heads * width, self.width)
-        if rest or heads % self.grouped_heads:
-            raise ValueError(
-                f"width must be a multiple of {self.width // self.heads * self.grouped_heads} for "
-                f"heads of width {self.d}, got {width}"
-            )
-        return self.replace(width=width, heads=heads)
+    def replace(self, **changes: Any) -> TransformerNetwork:
+        """A copy with some arguments changed; with the width alone, heads grow in number."""
+        if "width" in changes and not {"heads", "head_width"} & {*changes}:
+            width = validation.integer("width", changes["width"], 1)
+            heads, rest = divmod(self.heads * width, self.width)
+            if rest or heads % self.grouped_heads:
+                raise ValueError(
+                    f"width must be a multiple of {self.width // self.heads * self.grouped_heads} "
+                    f"for heads of width {self.d}, got {width}"
+                )
+            changes["heads"] = heads
+        return super().replace(**changes)
 
     @property
     def block(self) -> BlockNetwork:

@@ -24,7 +24,7 @@ from fieldtheory.transformers.transformer_chain import TransformerKernels
 from fieldtheory.transformers.transformer_network import TransformerNetwork
 
 _SHARED = (
-    "residual_kernels kernels G11 stream_covariance kernel_variance mean_shift kernel_shift"
+    "residual_kernels kernels G11 stream_covariance kernel_variance mean_shift kernel_shift shares"
 ).split()
 _PAIRS = "pair", "pair_"
 TRANSFORMER_FIELDS: Mapping[str, Field] = {
@@ -35,9 +35,8 @@ TRANSFORMER_FIELDS: Mapping[str, Field] = {
         response | hidden_layer | \partial R^{(l)} / \partial K^{(0)}
             | responses of the kernels to all entries of the input kernel
             | finite if_asked of_pairs with_error
-        shares | hidden_layer branch
-            | C_{\mathrm{branch}}^{(l)} / (\gamma^2 K^{(l-1)} + C^{(l)})
-            | shares of attention and MLP in the mean squares behind a step | of_input with_error
+        attention_shares | hidden_layer | C_{\mathrm{A}}^{(l)} / (\gamma^2 K^{(l-1)} + C^{(l)})
+            | shares of attention in the mean squares behind a step | of_input with_error
         correlation | hidden_layer | K_{ab} / \sqrt{K_{aa} K_{bb}} | correlations of tokens
             | always with_error
         correlation_deviation | hidden_layer | \sigma[R_{ab} / \sqrt{R_{aa} R_{bb}}]
@@ -171,12 +170,21 @@ def G12(run: Fluctuations) -> np.ndarray:
     return responses / run.chain.field.network.width
 
 
-def shares(run: Fluctuations) -> np.ndarray:
-    """C_aa of attention and of the MLP over K_aa behind the sum, (S + 1, 2, T)."""
+def _shares(run: Fluctuations, added: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     chain: Any = run.chain
     parts = np.diagonal(chain.kernels.parts[chain.number], axis1=-2, axis2=-1)
     X = np.diagonal(chain.kernels.states[1][chain.number], axis1=-2, axis2=-1)
-    return ratio(parts, X[:, None])
+    return ratio(added(parts), X)
+
+
+def shares(run: Fluctuations) -> np.ndarray:
+    """C_aa over K_aa behind the sum."""
+    return _shares(run, lambda parts: parts.sum(1))
+
+
+def attention_shares(run: Fluctuations) -> np.ndarray:
+    """C_aa of attention over K_aa behind the sum."""
+    return _shares(run, lambda parts: parts[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +201,8 @@ class TransformerSolution(Computed):
     kernels                (S+2, P, P)         K^(l), last entry the output kernel
     correlation            (S+1, P, P)         K_ab/√(K_aa K_bb)
     correlation_deviation  (S+1, P, P)         its standard deviation over networks, to order 1/√N
-    shares                 (S+1, 2, P)         of the mean square behind a step what attention and
-                                               MLP add, by token
+    shares                 (S+1, P)            of the mean square behind a step what it adds
+    attention_shares       (S+1, P)            and what attention adds, if both are one step
     response               (S+1, p, p)         ∂K^(l)_ab/∂K^(0)_cd
     kernel_variance        (S+1, P, P)         Var R^(l)
     kernel_shift           (S+2, P, P)         ⟨R^(l)⟩ − K^(l) to order 1/N
@@ -220,7 +228,7 @@ class TransformerSolution(Computed):
     >>> net = ft.TransformerNetwork(depth=2, heads=4, width=64)
     >>> s = ft.solve(net, np.eye(3), samples=512)
     >>> s.kernels.shape, s.shares.shape, s.G11.shape
-    ((6, 3, 3), (5, 2, 3), (6, 6, 6, 6))
+    ((6, 3, 3), (5, 3), (6, 6, 6, 6))
     >>> bool((s.correlation[-1][0, 1:] > 0).all())   # attention makes tokens alike
     True
     """
@@ -239,6 +247,7 @@ class TransformerSolution(Computed):
     correlation, correlation_error = _estimated(correlation)
     correlation_deviation, correlation_deviation_error = _estimated(correlation_deviation)
     shares, shares_error = _estimated(shares)
+    attention_shares, attention_shares_error = _estimated(attention_shares)
     response, response_error = _estimated(response)
     kernel_variance, kernel_variance_error = _estimated(kernel_variance)
     kernel_shift, kernel_shift_error = _estimated(kernel_shift)
@@ -275,9 +284,6 @@ class TransformerSolution(Computed):
 
     def _shown(self) -> dict[str, Any]:
         return super()._shown() | {"mlp": validation.excerpt(self.network.mlp)}
-
-    def _coordinates(self) -> dict[str, Any]:
-        return super()._coordinates() | {"branch": ["attention", "mlp"]}
 
 
 @named_arguments

@@ -141,14 +141,14 @@ def _total(V, variances):
 
 
 def test_comparisons_extrapolate_with_heads_that_grow_with_the_width():
-    nets = [network(transformer(32, **MLP), 32).at_width(N) for N in (32, 64)]
+    nets = [network(transformer(32, **MLP), 32).replace(width=N) for N in (32, 64)]
     assert [net.heads for net in nets] == [8, 16]
     simulated = [ft.simulate(net, K0, samples=4000, seed=net.width) for net in nets]
     assert ft.compare(ft.solve(nets[0], K0), simulated).verdict == "agrees"
     with pytest.raises(ValueError, match="heads 4 in the theory, 8"):
         ft.compare(ft.solve(nets[0].replace(heads=4), K0), simulated)
     with pytest.raises(ValueError, match="width must be a multiple of 4 .*got 30"):
-        nets[0].at_width(30)
+        nets[0].replace(width=30)
 
 
 @pytest.mark.parametrize("case", ["causal", "all"])
@@ -254,16 +254,21 @@ def test_standard_errors_cover_other_seeds():
 
 def test_shares_and_correlations():
     net = network(transformer(32, **MLP), 32)
-    s = ft.solve(net, K0, samples=512)
+    s, both = (ft.solve(n, K0, samples=512) for n in (net, net.replace(parallel=True)))
     C = np.diagonal(s.residual_kernels[1:-1], axis1=1, axis2=2)
     K = np.diagonal(s.kernels[1:-1], axis1=1, axis2=2)
-    np.testing.assert_allclose(s.shares[1:].sum(1), C / K, rtol=1e-3)
-    assert (s.shares[1::2, 1] == 0).all() and (s.shares[2::2, 0] == 0).all()
+    np.testing.assert_allclose(s.shares[1:], C / K, rtol=1e-3)
+    assert (s.attention_shares[2::2] == 0).all()
+    np.testing.assert_allclose(s.attention_shares[1::2], s.shares[1::2], rtol=1e-12)
+    # Attention reads the same beside an MLP in parallel, whose sum is larger.
+    alone = ft.solve(net.replace(mlp=None), K0, samples=512)
+    grown = np.diagonal(both.kernels[1] / alone.kernels[1])
+    np.testing.assert_allclose(both.attention_shares[1] * grown, alone.shares[1], rtol=1e-3)
 
 
 def test_the_required_width_is_that_of_heads_of_one_width():
     net = ft.TransformerNetwork(depth=2, heads=4, width=32)
-    s = ft.solve(net.at_width(-(-ft.required_width(net, K0, 0.05) // 8) * 8), K0)
+    s = ft.solve(net.replace(width=-(-ft.required_width(net, K0, 0.05) // 8) * 8), K0)
     relative = np.diagonal(np.sqrt(s.kernel_variance[-1]) / s.kernels[-2]).max()
     assert abs(relative / 0.05 - 1) < 0.02
 
