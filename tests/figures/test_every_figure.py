@@ -208,9 +208,6 @@ def test_parts_are_computed_in_their_order(capsys, monkeypatch):
 
 
 REFUSED = [
-    (f25.fig1, {"factors": (1.5, 2.0)}, "factors must hold one below and one above 1"),
-    (f25.fig1, {"factors": (0.5, 0.9)}, "factors must hold one below and one above 1"),
-    (f25.fig1, {"factors": (0.0, 2.0)}, "factors must hold one below and one above 1"),
     (f25.fig2, {"inputs": 1}, "inputs must be an integer >= 2, got 1"),
     (f25.fig2, {"samples": 3, "inputs": 2}, "samples must be an integer >= 20"),
     (f25.fig2, {"seed": -1}, "seed must be an integer >= 0, got -1"),
