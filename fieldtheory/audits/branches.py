@@ -129,10 +129,11 @@ def recognised(names: dict[Any, str], block: Any, flows: dict[Any, Any]) -> Bran
 
 def branch_of(matrices: Any, name: str, fit: Any, *form: Any) -> Branch:
     """With the factors of a fit; norm, its position and ε, the stream, f and the last fields."""
-    *norm, stream, f, is_whole = form[:6]
+    norm, position, epsilon, stream, f, is_whole, *heads = form
     rho, gamma = (float(f"{x:.{_DIGITS}g}") for x in fit[1:])
     signals = stream, rho * f, gamma * stream + rho * f
-    return Branch(matrices, name, rho, gamma, *norm, signals, is_whole, *form[6:])
+    own = norm, position, epsilon, signals, is_whole
+    return Branch(matrices, name, rho, gamma, *own, heads=heads[0] if heads else None)
 
 
 def scales(stream: np.ndarray, f: np.ndarray, out: np.ndarray) -> tuple[float, ...]:
