@@ -179,12 +179,12 @@ def test_what_is_not_recognised_is_said_and_the_rest_is_predicted():
     audit = ft.audit(model)
     assert audit.notes == ("Not recognised: attention of block 1.",)
     assert len(audit.stream) == 5 and all(abs(step.z) < 4 for step in audit.stream)
-    nn.init.normal_(model.layers[0].attn.o_proj.bias, std=1e-3)
+    nn.init.normal_(model.layers[2].attn.o_proj.bias, std=1e-3)
     audit = ft.audit(model)
     # Nor what has biases.
-    names = "attention of block 0, attention of block 1"
+    names = "attention of block 1, attention of block 2"
     assert f"Not recognised: {names}." in str(audit)
-    assert [step.name[-1] for step in audit.stream] == ["0", "1", "2", "2"]
+    assert [step.name[-1] for step in audit.stream] == ["0", "0", "1", "2"]
     for layer in model.layers:
         layer.attn.slope = 0.5
     audit = ft.audit(model)
