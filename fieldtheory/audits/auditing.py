@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ FALSE_ALARM = 1e-3
 _LISTED = 12
 # Roles that a sentence names, and columns of results that tables do without.
 _NAMED = 4
-_UNSHOWN = "before", "against", "form", "added", "expected", "error"
+_UNSHOWN = "before", "against", "form", "worst", "worst_z", "added", "expected", "error"
 # What is wrong with a tensor whatever is meant, and what it is not.
 _FAULTS = {"not initialised": "numbers", "repeated": "rows of their own"}
 # Laws besides its own that a tensor of a law does not contradict.
@@ -165,7 +166,7 @@ class Audit:
         """Tables with their titles; of several deviations of a role the farthest."""
         roles, groups = {row.place.name: row.place.role for row in self.tensors}, defaultdict(list)
         for row in self.deviations:
-            groups[roles.get(row.name, row.name)].append(row)
+            groups[roles.get(row.name, re.sub(r"block \d+", "block *", row.name))].append(row)
         farthest = [
             rows[0]._replace(name=f"{len(rows)} × {role}") if len(rows) > 1 else rows[0]
             for role, rows in groups.items()

@@ -113,7 +113,9 @@ def test_of_200_correct_transformers_as_many_are_far_as_by_chance():
     for z in zs:
         # Steps of one stream depend on each other.
         assert abs(z.mean()) < 0.2 and 0.85 < z.std() < 1.15
-        assert 0.02 < (abs(z) > 1.96).mean() < 0.08 and abs(z).max() < 4.5
+        assert 0.02 < (abs(z) > 1.96).mean() < 0.08
+    # What MLPs add has wider tails than a sum of squares; they have their own test.
+    assert all(abs(z).max() < 4.5 for z in zs[:2]) and abs(zs[2]).max() < 5
 
 
 def _weight(name, factor):
