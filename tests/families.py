@@ -214,9 +214,9 @@ def entry(quantity, net):
             value = QUANTITIES[quantity](net)
     except (AttributeError, TypeError, ValueError) as error:
         match = re.search(r"(?:because|: )\s*(.*)", str(error))
-        if type(net).__name__ not in str(error) or match is None:
+        if type(net).__name__ not in str(error) or not (match or quantity in net.without):
             raise
-        return match.group(1)
+        return match.group(1) if match else net.without[quantity]
     if isinstance(value, bool):
         assert value
         return "✓"
