@@ -38,14 +38,15 @@ ROOMS = (
     "literature",
     "data",
     "training",
-    "audits",
     "figures",
+    # What registers as a family may use all above it, and is imported by its name in no other room;
+    # only the audit recognises transformers.
+    "transformers",
+    "audits",
     "report",
     "front",
     "cli",
-    # What registers as a family may use all, and nothing imports it by its name.
     "diffusions",
-    "transformers",
 )
 HEAVY = {
     "matplotlib",
@@ -212,7 +213,7 @@ def test_only_the_list_of_families_names_them(family, name):
     lines = [
         line.strip()
         for path in PACKAGE.rglob("*.py")
-        if family not in path.relative_to(PACKAGE).parts
+        if not {family, "audits"} & {*path.relative_to(PACKAGE).parts}
         for line in path.read_text(encoding="utf-8").splitlines()
         if name in line.lower()
     ]

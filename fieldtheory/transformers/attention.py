@@ -5,12 +5,13 @@ With R̂ the Gram matrix of the tokens that it reads and A = softmax(z), z_ac = 
     c = w (1/d) Σ_k (A v_k)(A v_k)ᵀ,   C = w ⟨B⟩,   B = A R̂ Aᵀ,   w = ρ² σ_o² σ_v²
 
 to the kernel, and Cov(c_ab, c_ef)/w² = Cov(B_ab, B_ef) + (1/d) ⟨B_ae B_bf + B_af B_be⟩. Averages
-are over q and k, Gaussians over the tokens with covariances σ_q² R̂ and σ_k² R̂: L g with R̂ = L Lᵀ
-and the same normal numbers g for every R̂, each with −g.
+are over q and k, Gaussians over the tokens with covariances Q = σ_q² R̂ + b_q and σ_k² R̂ + b_k: L g
+with Q = L Lᵀ and the same normal numbers g for every R̂, each with −g. Biases of values add b_v/σ_v²
+to all entries of R̂ in B, those of outputs ρ² b_o to C.
 
-Derivatives are those of such averages along the flow N q, N k of q and k that follows R̂ + t δ:
-N(t) = 1 + t N₁ + t² N₂ + ..., N R̂ Nᵀ = R̂ + t δ. An entry of B feels of the q those of its two
-tokens alone: in the Jacobian only these are moved, with the part of R̂ that is theirs.
+Derivatives are those of such averages along the flow N q of q that follows Q + t δ, and of k alike:
+N(t) = 1 + t N₁ + t² N₂ + ..., N Q Nᵀ = Q + t δ. An entry of B feels of the q those of its two
+tokens alone: in the Jacobian only these are moved, with the part of Q that is theirs.
 """
 
 from __future__ import annotations
@@ -39,12 +40,32 @@ _SINGULAR = 1e-10
 
 
 class Head(NamedTuple):
-    """Parameters of the heads of one layer: w, σ_q², σ_k² and what multiplies q·k."""
+    """Parameters of the heads of one layer: w, σ_q², σ_k², what multiplies q·k, and of biases.
+
+    ``value_bias`` is that of v over σ_v², ``out_bias`` what all heads together add to C.
+    """
 
     weight: float
     query: float
     key: float
     logit: float
+    query_bias: float
+    key_bias: float
+    value_bias: float
+    out_bias: float
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the softmax differs from head to head."""
+        return bool(self.logit * (self.query + self.query_bias) * (self.key + self.key_bias))
+
+    def queries(self, R: np.ndarray) -> np.ndarray:
+        """The covariance of q over the tokens."""
+        return self.query * R + self.query_bias
+
+    def keys(self, R: np.ndarray) -> np.ndarray:
+        """The covariance of k over the tokens."""
+        return self.key * R + self.key_bias
 
 
 class Moments(NamedTuple):
@@ -141,9 +162,9 @@ class Attention:
         self, R: np.ndarray, head: Head, run: int, size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """q and k before norms and positions."""
-        L = root(R)
+        of_queries, of_keys = root(head.queries(R)), root(head.keys(R))
         for g, keys in self._normals(run, size):
-            yield np.sqrt(head.query) * (L @ g), np.sqrt(head.key) * (L @ keys)
+            yield of_queries @ g, of_keys @ keys
 
     def logits(self, head: Head, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
         """z, and its coefficients of t and t², (n, g, P, P)."""
@@ -154,18 +175,18 @@ class Attention:
 
     def mean(self, R: np.ndarray, head: Head, run: int) -> np.ndarray:
         """C, (P, P)."""
-        P, L = len(R), root(R)
+        P, L = len(R), root(R + head.value_bias)
         total = np.zeros((P, P))
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
             (z,) = self.logits(head, [q], [k])
             for sign in (1, -1):
                 M = (self.softmax(sign * z) @ L).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
                 total += M @ M.T
-        return head.weight * total / (2 * self.draws * self.grouped)
+        return head.weight * total / (2 * self.draws * self.grouped) + head.out_bias
 
     def moments(self, R: np.ndarray, head: Head, run: int) -> Moments:
         """Mean, covariance and Jacobian of c."""
-        P, g = len(R), self.grouped
+        P, g, values = len(R), self.grouped, R + head.value_bias
         pairs = np.triu_indices(P)
         mean, square = np.zeros(len(pairs[0])), np.zeros((len(pairs[0]),) * 2)
         wick, explicit = np.zeros((P * P, P * P)), np.zeros((P * P, P * P))
@@ -177,7 +198,7 @@ class Attention:
             moves = self._moves(head, q, k, z)
             for sign in (1, -1):
                 A = self.softmax(sign * z)
-                read = A @ R
+                read = A @ values
                 # X of heads h and h', whose diagonal h = h' is B.
                 X = read[:, :, None] @ A.swapaxes(-1, -2)[:, None]
                 B = X[:, range(g), range(g)]
@@ -201,11 +222,12 @@ class Attention:
         wick = wick.reshape((P,) * 4) / (total * g**2)
         (a, b), (e, f) = ([x[:, None] for x in pairs], pairs)
         covariance += (wick[a, e, b, f] + wick[a, f, b, e]) / self.head_width
-        jacobian = 0.0 if self.fixed else self._derivatives(R, by_queries, by_keys)
+        jacobian = 0.0 if self.fixed else self._derivatives(R, head, by_queries, by_keys)
         explicit = explicit.reshape((P,) * 4)
         jacobian = jacobian + (explicit[a, e, b, f] + explicit[a, f, b, e]) / np.where(e == f, 2, 1)
         jacobian *= head.weight / (total * g)
-        return Moments(head.weight * mean, head.weight**2 * covariance, jacobian)
+        mean = head.weight * mean + head.out_bias
+        return Moments(mean, head.weight**2 * covariance, jacobian)
 
     def _moves(
         self, head: Head, q: np.ndarray, k: np.ndarray, z: np.ndarray
@@ -233,7 +255,7 @@ class Attention:
         return np.asarray(moves)
 
     def _derivatives(
-        self, R: np.ndarray, by_queries: np.ndarray, by_keys: np.ndarray
+        self, R: np.ndarray, head: Head, by_queries: np.ndarray, by_keys: np.ndarray
     ) -> np.ndarray:
         """The Jacobian (p, p) of what q and k move, from their sums over draws.
 
@@ -243,19 +265,21 @@ class Attention:
         a, b = np.triu_indices(P)
         places = positions(len(a))
         directions = unpacked(np.eye(len(a)), True)
-        moved = flow(R, directions)[0].reshape(len(a), -1)
+        moved = flow(head.keys(R), head.key * directions)[0].reshape(len(a), -1)
         D = (by_keys.swapaxes(1, 2).reshape(P * P, -1) @ moved.T).reshape(P, P, -1)
         i, j = np.indices((P, P))
         own, other = by_queries[i, j, i], by_queries[i, j, j]
+        Q = head.queries(R)
         with np.errstate(divide="ignore", invalid="ignore"):
-            determinant = np.diag(R)[:, None] * np.diag(R) - R**2
-            by_own = (np.diag(R) * own - R * other) / (2 * determinant)
-            by_pair = (np.diag(R)[:, None] * other - R * own) / (2 * determinant)
+            determinant = np.diag(Q)[:, None] * np.diag(Q) - Q**2
+            by_own = (np.diag(Q) * own - Q * other) / (2 * determinant)
+            by_pair = (np.diag(Q)[:, None] * other - Q * own) / (2 * determinant)
         diagonal = np.arange(P)
-        by_own[diagonal, diagonal] = own[diagonal, diagonal] / (2 * np.diag(R))
+        by_own[diagonal, diagonal] = own[diagonal, diagonal] / (2 * np.diag(Q))
         by_pair[diagonal, diagonal] = 0.0
-        np.add.at(D, (i, j, places[i, i]), by_own)
-        np.add.at(D, (i, j, places[i, j]), by_pair)
+        if head.query:
+            np.add.at(D, (i, j, places[i, i]), head.query * by_own)
+            np.add.at(D, (i, j, places[i, j]), head.query * by_pair)
         return np.asarray(D[a, b] + D[b, a])
 
     def curvature(self, R: np.ndarray, head: Head, V: np.ndarray, run: int) -> np.ndarray:
@@ -266,16 +290,18 @@ class Attention:
         scale, axes = np.linalg.eigh(V)
         deviations = axes * np.sqrt(np.clip(scale, 0, None))
         signs = np.random.default_rng([self.seed, run, len(V)])
-        total = np.zeros((P, P))
+        total, values = np.zeros((P, P)), R + head.value_bias
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
             chosen = signs.integers(0, 2, (len(q), len(V))) * 2.0 - 1
             delta = unpacked(chosen @ deviations.T, True)[:, None]
-            first, second = flow(R, delta)
-            z = self.logits(head, [q, first @ q, second @ q], [k, first @ k, second @ k])
+            of_q = flow(head.queries(R), head.query * delta)
+            of_k = flow(head.keys(R), head.key * delta)
+            z = self.logits(head, [q, *(N @ q for N in of_q)], [k, *(N @ k for N in of_k)])
             for sign in (1, -1):
                 A, A1, A2 = self._softmax_terms(*(sign * each for each in z))
-                half = A2 @ R @ A.swapaxes(-1, -2) + A1 @ delta @ A.swapaxes(-1, -2)
-                total += (half + half.swapaxes(-1, -2) + A1 @ R @ A1.swapaxes(-1, -2)).sum((0, 1))
+                half = A2 @ values @ A.swapaxes(-1, -2) + A1 @ delta @ A.swapaxes(-1, -2)
+                both = A1 @ values @ A1.swapaxes(-1, -2)
+                total += (half + half.swapaxes(-1, -2) + both).sum((0, 1))
         return head.weight * packed(total) / (2 * self.draws * self.grouped)
 
     def _softmax_terms(
@@ -301,6 +327,8 @@ def root(R: np.ndarray) -> np.ndarray:
 
 def flow(R: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """N₁ and N₂: N = 1 + t δ R⁻¹/2 − t² (δ R⁻¹)²/8."""
+    if not delta.any():
+        return delta, delta
     sizes = np.linalg.eigvalsh(R)
     if sizes[0] <= _SINGULAR * sizes[-1]:
         raise ValueError(

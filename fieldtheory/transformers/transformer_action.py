@@ -1,8 +1,9 @@
 """The action of transformers: blocks whose layers are steps, some of which have heads as units.
 
 Given the weights with which its tokens attend, a head returns d columns o ~ N(0, B), B = A R̂ Aᵀ,
-and adds κ = (τ/d) Σ o oᵀ, τ = ρ² σ_o² σ_v². Averages over heads stay symbols: ⟨B⟩, ⟨B ; B⟩, and
-their derivatives by the Gram matrix X of the stream, of which the law of B is a function.
+and adds κ = (τ/d) Σ o oᵀ, τ = ρ² σ_o² σ_v², with constants of biases in κ and to R̂. Averages over
+heads stay symbols: ⟨B⟩, ⟨B ; B⟩, and their derivatives by the Gram matrix X of the stream, of which
+the law of B is a function.
 """
 
 from __future__ import annotations
@@ -136,18 +137,24 @@ class Steps(BlockNetwork, abstract=True):
 
     letters: ClassVar[Mapping[str, str]] = {
         "attention_weight": r"\tau",
+        "value_bias": r"\nu",
+        "out_bias": r"\omega",
         "heads": "H",
         "head_width": "d",
     }
     layer_parameters: ClassVar[tuple[str, ...]] = (
         *BlockNetwork.layer_parameters,
         "attention_weight",
+        "value_bias",
+        "out_bias",
     )
     transformer: TransformerNetwork
     kinds: tuple[tuple[str, ...], ...]
     heads: int
     head_width: int
     attention_weight: Any
+    value_bias: Any
+    out_bias: Any
 
     @classmethod
     def of(cls, network: TransformerNetwork) -> Self:
@@ -155,7 +162,10 @@ class Steps(BlockNetwork, abstract=True):
         block, count = network.block, len(network.branches)
         own = {f.name: getattr(block, f.name) for f in fields(BlockNetwork)}
         layers = {name: block.parameters[name] for name in BlockNetwork.layer_parameters}
-        layers["attention_weight"] = [head.weight for head in heads_of(network)]
+        heads = heads_of(network)
+        layers["attention_weight"] = [head.weight for head in heads]
+        layers["value_bias"] = [head.value_bias for head in heads]
+        layers["out_bias"] = [head.out_bias for head in heads]
         own |= {name: np.repeat(values, count) for name, values in layers.items()}
         if not block.gated:
             own["gate_weight_variance"] = None
@@ -192,14 +202,21 @@ class Steps(BlockNetwork, abstract=True):
     def _heads(self, names: BlockNames, l: int, read: sp.Matrix, parameters: Any) -> Heads:
         net, count = self.transformer, len(names.samples)
         pairs, samples = sym.pairs(count), range(count)
-        H, d, scale = (parameters[name] for name in ("heads", "head_width", "attention_weight"))
+        H, d = parameters["heads"], parameters["head_width"]
+        each: Any = [parameters[n] for n in ("attention_weight", "value_bias", "out_bias")]
         if names.short:
-            H, d, scale = map(Letter, (H, d, sp.Symbol(rf"\tau_{{{names.layers[l]}}}")))
+            H, d = Letter(H), Letter(d)
+            letters = (self.letters[n] for n in ("attention_weight", "value_bias", "out_bias"))
+            each = [Letter(sp.Symbol(f"{x}_{{{names.layers[l]}}}")) for x in letters]
             # Any tokens are meant by α, β, γ, δ.
             mask, zero = np.ones((count, count), dtype=bool), False
         else:
             head = heads_of(net)[(l - 1) // len(self.kinds)]
-            mask, zero = net.mask(count), head.query * head.key * head.logit == 0
+            mask, zero = net.mask(count), not head.has_logits
+        scale, of_values, of_all = each
+        # Biases that are zero are in no formula.
+        read = read + of_values * sp.ones(count) if net.value_bias_variance else read
+        of_all = of_all if net.out_bias_variance else sp.S.Zero
         seen = mask.sum(1)
         A = sp.Matrix(count, count, lambda s, t: sp.Rational(int(mask[s, t]), int(seen[s])))
         fixed, known = (seen == 1) | zero, A * read * A.T
@@ -217,7 +234,9 @@ class Steps(BlockNetwork, abstract=True):
             K = sp.Matrix(sp.BlockMatrix([[K, E], [E.T, attended("B'")]]))
         o = [names.of(letter, l, s) for letter in ("o", "o'") for s in samples][: K.rows]
         heads = range(0, K.rows, count)
-        observables = tuple(scale / d * o[i + s] * o[i + t] for i in heads for s, t in pairs)
+        observables = tuple(
+            (scale * o[i + s] * o[i + t] + of_all) / d for i in heads for s, t in pairs
+        )
         places = tuple(range(len(observables)))
         columns = WickPopulation(d, places, observables, tuple(o), sp.ImmutableMatrix(K))
         X = [[names.of("X", l - 1, *sorted((s, t))) for t in samples] for s in samples]

@@ -29,7 +29,11 @@ def heads_of(network: TransformerNetwork) -> list[Head]:
     values, rho = network.parameters, network.branch_scales[:, 0]
     weight = rho**2 * values["out_weight_variance"] * values["value_weight_variance"]
     logit = values["logit_scale"] / np.sqrt(network.d)
-    rows = weight, values["query_weight_variance"], values["key_weight_variance"], logit
+    rows = [weight, values["query_weight_variance"], values["key_weight_variance"], logit]
+    rows += [np.full(len(rho), values[f"{name}_bias_variance"]) for name in ("query", "key")]
+    of_values = values["value_weight_variance"]
+    rows.append(values["value_bias_variance"] / np.where(of_values > 0, of_values, 1))
+    rows.append(rho**2 * values["out_bias_variance"])
     return [Head(*map(float, row)) for row in zip(*rows, strict=True)]
 
 
@@ -60,7 +64,7 @@ class TransformerKernels:
         """How the tokens attend."""
         net, P = self.network, len(self.input_kernel)
         mask = net.mask(P)
-        zero = all(h.query * h.key * h.logit == 0 for h in self.heads)
+        zero = not any(h.has_logits for h in self.heads)
         fixed = zero or not (mask.sum(1) > 1).any()
         draws = 1 if fixed else -(-self.samples // (2 * RUNS))
         norm = net.epsilon if net.query_key_norm and not zero else None

@@ -42,23 +42,27 @@ q^{(l)}_{i},\ k^{(l)}_{i},\ z^{(l)},\ o^{(l)}_{i} = queries, keys and logits of 
 B^{(l)},\ E^{(l)} = Gram matrix of what a head returns, given these weights, and that of two heads
     that share keys; $B'$ is of the second
 R^{(l)} = Gram matrix of what a branch reads
-\tau_{l} = coefficient of attention
+\tau_{l},\ \nu_{l},\ \omega_{l} = coefficients of attention, and of biases of values and outputs
 \rho_{\mathrm{A}},\ s_{l} = scale of attention, scale of its logits
 \sigma_{\mathrm{Q}}^{2},\ \sigma_{\mathrm{K}}^{2},\ \sigma_{\mathrm{V}}^{2},\
     \sigma_{\mathrm{O}}^{2} = $N$ times the variances of the weights of queries, keys and values,
     $H d$ times that of outputs
+\sigma_{b\mathrm{Q}}^{2},\ \sigma_{b\mathrm{K}}^{2},\ \sigma_{b\mathrm{V}}^{2},\
+    \sigma_{b\mathrm{O}}^{2} = variances of the biases of queries, keys, values and outputs
 """
-# Definitions, each with what must stand in a formula for it to be listed.
+# Definitions, each with what must stand in a formula for it to be listed; biases in brackets.
 _HEADS = r"""
 \tau_{l & \tau_{l} = \rho_{\mathrm{A}}^{2} \sigma_{\mathrm{O}}^{2} \sigma_{\mathrm{V}}^{2}
-\kappa & \kappa^{(l)}_{\alpha \beta} = \frac{\tau_{l}}{d} \sum_{i=1}^{d} o^{(l)}_{i \alpha} o^{(l)}_{i \beta}
+\nu_{l & \nu_{l} = \sigma_{b\mathrm{V}}^{2} / \sigma_{\mathrm{V}}^{2}
+\omega_{l & \omega_{l} = \rho_{\mathrm{A}}^{2} \sigma_{b\mathrm{O}}^{2}
+\kappa & \kappa^{(l)}_{\alpha \beta} = \frac{\tau_{l}}{d} \sum_{i=1}^{d} o^{(l)}_{i \alpha} o^{(l)}_{i \beta}[out: + \omega_{l}]
 \kappa & o^{(l)}_{i} \sim \mathcal{N}(0, B^{(l)})
-head & B^{(l)} = \mathcal{A}^{(l)} R^{(l)} {\mathcal{A}^{(l)}}^{\mathsf{T}}
-E^ & E^{(l)} = \mathcal{A}^{(l)} R^{(l)} {\mathcal{A}'^{(l)}}^{\mathsf{T}}
+head & B^{(l)} = \mathcal{A}^{(l)} R^{(l)} {\mathcal{A}^{(l)}}^{\mathsf{T}}[value: + \nu_{l}]
+E^ & E^{(l)} = \mathcal{A}^{(l)} R^{(l)} {\mathcal{A}'^{(l)}}^{\mathsf{T}}[value: + \nu_{l}]
 head & \mathcal{A}^{(l)}_{\alpha \beta} = \operatorname{softmax}_{\beta}(z^{(l)}_{\alpha \beta})
 head & z^{(l)}_{\alpha \beta} = \frac{s_{l}}{\sqrt{d}} \sum_{i=1}^{d} q^{(l)}_{i \alpha} k^{(l)}_{i \beta}
-head & q^{(l)}_{i} \sim \mathcal{N}(0, \sigma_{\mathrm{Q}}^{2} R^{(l)})
-head & k^{(l)}_{i} \sim \mathcal{N}(0, \sigma_{\mathrm{K}}^{2} R^{(l)})
+head & q^{(l)}_{i} \sim \mathcal{N}(0, \sigma_{\mathrm{Q}}^{2} R^{(l)}[query: + \sigma_{b\mathrm{Q}}^{2}])
+head & k^{(l)}_{i} \sim \mathcal{N}(0, \sigma_{\mathrm{K}}^{2} R^{(l)}[key: + \sigma_{b\mathrm{K}}^{2}])
 """  # noqa: E501
 
 
@@ -80,7 +84,11 @@ class OneStep(OneLayer):
         super().__init__(network, *options)
         kinds, mlp = network.kinds, network.transformer.mlp is not None
         self.attends, alternate = "attention" in kinds[0], len(kinds) > 1
+        of = network.transformer
+        each = ("query", "key", "value", "out")
+        self.biased = [name for name in each if getattr(of, f"{name}_bias_variance")]
         self.flags = {"mlp": mlp, "alternate": alternate, "parallel": mlp and not alternate}
+        self.flags |= {"biased": bool(self.biased), "shifted": "out" in self.biased}
         if self.several and self.attends:
             self.read_pairs = [(self.pair, self.other)]
 
@@ -149,11 +157,15 @@ class OneStep(OneLayer):
         }
         for line in _HEADS.strip().split("\n"):
             mark, definition = line.split(" & ")
+            definition = re.sub(
+                r"\[(\w+):(.*?)\]", lambda m: m[2] * (m[1] in self.biased), definition
+            )
             if mark not in text or (mark == "head" and not self.several):
                 continue
             if not self.several:
                 definition = re.sub(r"_\{\\alpha \\beta\}| \\(alpha|beta)", "", definition)
-                definition = definition.replace("B^", "R^")
+                shift = r" + \nu_{l}" * ("value" in self.biased)
+                definition = definition.replace("B^{(l)}", "R^{(l)}" + shift)
             left, relation, right = re.split(r" (=|\\sim) ", definition, maxsplit=1)
             rows.append(Equation(left, right, notes.get(left[:3], ""), relation))
         if "head" in text:

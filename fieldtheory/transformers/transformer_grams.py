@@ -63,8 +63,15 @@ class TransformerGrams:
         x = correlated(
             self.root(self.mlp.read)[:, None, None], self.generator.standard_normal(shape)
         )
-        x = x.reshape(-1, *shape[2:])
-        q, k, v = np.sqrt(head.query) * x[:, :-2], np.sqrt(head.key) * x[:, -2:-1], x[:, -1:]
+        b = self.generator.standard_normal((*shape[:3], 1, net.d))
+        x, b = (each.reshape(-1, *each.shape[2:]) for each in (x, b))
+        each = slice(-2), slice(-2, -1), slice(-1, None)
+        variances = [(head.query, head.query_bias), (head.key, head.key_bias)]
+        variances.append((1.0, head.value_bias))
+        q, k, v = (
+            np.sqrt(weight) * x[:, of] + np.sqrt(bias) * b[:, of]
+            for of, (weight, bias) in zip(each, variances, strict=True)
+        )
         (z,) = attention.logits(head, [q], [k])
         o = (attention.softmax(z) @ v).reshape(self.size, net.heads, P, net.d)
-        return head.weight * gram(o.swapaxes(1, 2).reshape(self.size, P, -1))
+        return head.weight * gram(o.swapaxes(1, 2).reshape(self.size, P, -1)) + head.out_bias

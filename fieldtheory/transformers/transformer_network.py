@@ -20,6 +20,7 @@ from fieldtheory.validation import excerpt
 
 _VARIANCES = tuple(f"{name}_weight_variance" for name in ("query", "key", "value", "out"))
 _PER_LAYER = (*_VARIANCES, "logit_scale")
+_BIASES = tuple(f"{name}_bias_variance" for name in ("query", "key", "value", "out"))
 # Of the stream, which the MLP shares with attention.
 _OF_STREAM = ("depth", "width", "normalization", "norm_position", "epsilon", "skip_scale")
 _FLAGS = ("parallel", "query_key_norm")
@@ -71,9 +72,10 @@ class TransformerNetwork(NetworkFamily):
         q_a = W_Q n(x_a),   k_a = W_K n(x_a),   v_a = W_V n(x_a)   of d numbers for every head
 
     then x' = γ x + ρ' times the branch of a `BlockNetwork`, both L times, and a linear readout of
-    n(x). Entries of W_Q, W_K, W_V have the variances σ²/N, of W_O σ²/(H d), all independent; n is
-    the norm of `BlockNetwork`, in its two positions. Tokens are inputs: K0 is the matrix (T, T) of
-    the stream before the first block, K0_ab = (1/N) x_a·x_b of the embeddings.
+    n(x). Entries of W_Q, W_K, W_V have the variances σ²/N, of W_O σ²/(H d), all independent, and
+    all four may have biases, those of W_O inside ρ; n is the norm of `BlockNetwork`, in its two
+    positions. Tokens are inputs: K0 is the matrix (T, T) of the stream before the first block,
+    K0_ab = (1/N) x_a·x_b of the embeddings.
 
     Parameters
     ----------
@@ -99,6 +101,7 @@ class TransformerNetwork(NetworkFamily):
         γ of all branches.
     query_weight_variance, key_weight_variance, value_weight_variance, out_weight_variance : float
         or array_like, shape (L,): σ_q², σ_k², σ_v², σ_o², >= 0.
+    query_bias_variance, key_bias_variance, value_bias_variance, out_bias_variance : float
     logit_scale : float or array_like, shape (L,)
         s.
     mlp : mapping or BlockNetwork, optional
@@ -152,6 +155,10 @@ class TransformerNetwork(NetworkFamily):
     key_weight_variance: Any = 1.0
     value_weight_variance: Any = 1.0
     out_weight_variance: Any = 1.0
+    query_bias_variance: float = 0.0
+    key_bias_variance: float = 0.0
+    value_bias_variance: float = 0.0
+    out_bias_variance: float = 0.0
     logit_scale: Any = 1.0
     mlp: Any = ()
     parallel: bool = False
@@ -194,8 +201,10 @@ class TransformerNetwork(NetworkFamily):
         if scale.ndim:
             raise ValueError(f"skip_scale must be one number, got shape {scale.shape}")
         given["skip_scale"] = float(scale)
-        for name in ("epsilon", "readout_weight_variance", "readout_bias_variance"):
+        for name in ("epsilon", "readout_weight_variance", "readout_bias_variance", *_BIASES):
             given[name] = validation.nonnegative(name, given[name])
+        if given["value_bias_variance"] and not np.all(given["value_weight_variance"]):
+            raise ValueError("value_bias_variance must be 0 where value_weight_variance is 0")
         if given["rotary"] is not None:
             given["rotary"] = validation.positive("rotary", given["rotary"])
         for name, value in given.items():
@@ -278,8 +287,8 @@ class TransformerNetwork(NetworkFamily):
     def parameters(self) -> dict[str, Any]:
         """Variances and s of the blocks, (L,), and what else there is as numbers."""
         layers = {name: layer_values(name, getattr(self, name), self.depth) for name in _PER_LAYER}
-        numbers = ("epsilon", "skip_scale", "readout_weight_variance", "readout_bias_variance")
-        return layers | {name: getattr(self, name) for name in numbers}
+        numbers = "epsilon", "skip_scale", "readout_weight_variance", "readout_bias_variance"
+        return layers | {name: getattr(self, name) for name in (*numbers, *_BIASES)}
 
     def mask(self, tokens: int) -> np.ndarray:
         """Which tokens c (columns) a token sees, of K0 with so many rows: bool, (P, P)."""

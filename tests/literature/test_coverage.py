@@ -10,7 +10,7 @@ from fieldtheory.literature import coverage, verdicts
 from fieldtheory.literature.verdicts import names, numbers, numbers_in
 
 ROOT = Path(__file__).parents[2]
-SIZES = {"F25": 132, "F23": 24, "PDLT-B": 45, "SR": 10, "PF": 17, "DCL": 0, "SPT": 0}
+SIZES = {"F25": 132, "F23": 24, "PDLT-B": 45, "SR": 10, "PF": 17}
 
 
 def test_all_numbers_of_the_papers_are_there():
@@ -68,4 +68,5 @@ def test_a_paper_that_is_not_there():
     with pytest.raises(ValueError, match="papers must"):
         coverage.coverage(["F24"])
     assert {row["paper"] for row in coverage.coverage(["SR"])} == {"SR"}
-    assert list(verdicts.PAPERS) == list(SIZES)
+    # Those without numbered equations that were read.
+    assert [*verdicts.PAPERS] == [*SIZES, "DCL", "SPT"]

@@ -21,6 +21,7 @@ class Transformer:
     key: float = 1.0
     value: float = 1.0
     out: float = 1.0
+    biases: tuple = (0.0, 0.0, 0.0, 0.0)  # of queries, keys, values, outputs
     grouped: int = 1
     rotary: float | None = None
     query_key_norm: bool = False
@@ -58,12 +59,13 @@ def attention(n, net, rng):
     H, d, kv = net.heads, net.head_width, net.heads // net.grouped
     T = tokens // net.sequences
 
-    def projected(variance, heads):
+    def projected(variance, heads, bias):
         weights = rng.standard_normal((samples, N, heads * d)) * np.sqrt(variance / N)
-        x = (n @ weights).reshape(samples, net.sequences, T, heads, d)
-        return x.transpose(0, 1, 3, 2, 4)
+        x = n @ weights + np.sqrt(bias) * rng.standard_normal((samples, 1, heads * d))
+        return x.reshape(samples, net.sequences, T, heads, d).transpose(0, 1, 3, 2, 4)
 
-    q, k, v = projected(net.query, H), projected(net.key, kv), projected(net.value, kv)
+    sizes = (net.query, H), (net.key, kv), (net.value, kv)
+    q, k, v = (projected(*each, b) for each, b in zip(sizes, net.biases, strict=False))
     if net.query_key_norm:
         q, k = (x / np.sqrt((x**2).mean(-1, keepdims=True) + net.epsilon) for x in (q, k))
     if net.rotary:
@@ -75,7 +77,8 @@ def attention(n, net, rng):
     A = np.exp(z - z.max(-1, keepdims=True))
     o = (A / A.sum(-1, keepdims=True)) @ v
     o = o.transpose(0, 1, 3, 2, 4).reshape(samples, tokens, H * d)
-    return o @ (rng.standard_normal((samples, H * d, N)) * np.sqrt(net.out / (H * d)))
+    f = o @ (rng.standard_normal((samples, H * d, N)) * np.sqrt(net.out / (H * d)))
+    return f + np.sqrt(net.biases[3]) * rng.standard_normal((samples, 1, N))
 
 
 def perceptron(n, net, rng):

@@ -21,10 +21,12 @@ from tests.theory.typesetting.test_symbols import undefined
 
 K0 = {1: 0.7, 2: np.array([[1.0, 0.3], [0.3, 0.5]])}
 MLP = {"activation": "tanh", "inner_bias_variance": 0.1, "expansion": 2.0}
+BIASES = {"query_bias_variance": 0.8, "key_bias_variance": 0.6, "value_bias_variance": 0.5}
+BIASES |= {"out_bias_variance": 0.2}
 CASES = {
     "MLP": {"mlp": MLP},
     "parallel": {"mlp": MLP, "parallel": True, "grouped_heads": 2},
-    "post-norm": {"grouped_heads": 3, "norm_position": "post"},
+    "post-norm": {"grouped_heads": 3, "norm_position": "post"} | BIASES,
     "no mask": {
         "causal": False,
         "normalization": "layer",
@@ -57,7 +59,7 @@ def of_fields(th, letter, G):
 @pytest.mark.parametrize("case", CASES)
 def test_numbers_in_the_formulas_are_those_of_solve(case, inputs):
     """One token, and no logits."""
-    net = network(**CASES[case], key_weight_variance=float(inputs == 1))
+    net = network(**CASES[case], logit_scale=float(inputs == 1))
     th, s = ft.derive(net, inputs), ft.solve(net, K0[inputs])
     G11 = th.lambdify("G11")(net, K0[inputs])
     assert_same(of_fields(th, "C", G11), s.G11)

@@ -27,6 +27,7 @@ CASES = {
     "parallel": {"parallel": True, "norm": "layer"} | MLP,
     "grouped": {"grouped": 2},
     "rotary": {"rotary": 10.0},
+    "biases": {"biases": (0.8, 1.5, 0.6, 0.2)},
     "query-key norm": {"query_key_norm": True},
     "sequences": {"sequences": 2},
     "all": ALL,
@@ -50,6 +51,8 @@ def network(net, width, **changes):
     parameters = {
         f"{of}_weight_variance": getattr(net, of) for of in ("query", "key", "value", "out")
     }
+    for of, bias in zip(("query", "key", "value", "out"), net.biases, strict=True):
+        parameters[f"{of}_bias_variance"] = bias
     return ft.TransformerNetwork(
         depth=net.depth,
         heads=net.heads,
@@ -104,7 +107,7 @@ def _sizes(V):
     return own[:, :, None] * own[:, None]
 
 
-@pytest.mark.parametrize("case", ["causal", "all", "parallel"])
+@pytest.mark.parametrize("case", ["causal", "all", "parallel", "biases"])
 def test_draws_of_the_chain_have_the_law_of_networks_with_all_weights(case):
     width, net = 16, transformer(16, **CASES[case])
     weights = estimates(drawn(net, kernel_of(net), width, 2000, 2), width)
@@ -174,11 +177,11 @@ def test_one_token_is_a_linear_block(norm, position):
     own |= {"skip_scale": 0.9, "width": 32, "readout_weight_variance": 1.5}
     net = ft.TransformerNetwork(
         heads=4, head_width=3, branch_scale=0.4, value_weight_variance=1.2,
-        out_weight_variance=1.1, mlp=None, **own,
+        out_weight_variance=1.1, value_bias_variance=0.2, out_bias_variance=0.1, mlp=None, **own,
     )  # fmt: skip
     block = ft.BlockNetwork(
         activation="linear", branch_scale=0.4, expansion=12 / 32, inner_weight_variance=1.2,
-        outer_weight_variance=1.1, **own,
+        outer_weight_variance=1.1, inner_bias_variance=0.2, outer_bias_variance=0.1, **own,
     )  # fmt: skip
     s, linear = ft.solve(net, 0.8), ft.solve(block, [[0.8]])
     for name in ("kernels", "residual_kernels", "G11", "mean_shift", "kernel_shift"):
@@ -217,7 +220,7 @@ def test_small_logits_to_second_order():
     assert np.abs(change / strength**2 - B).max() < 0.05 * np.abs(B).max()
 
 
-@pytest.mark.parametrize("case", ["causal", "all"])
+@pytest.mark.parametrize("case", ["causal", "all", "biases"])
 def test_derivatives_are_those_of_differences_with_the_same_numbers(case):
     net = network(transformer(16, **CASES[case]), 16)
     kernels = TransformerKernels(net, K0, 2**14, 1)
@@ -289,6 +292,11 @@ def test_files_and_tables(tmp_path):
 WRONG = {
     "heads must divide the width": {"heads": 5, "head_width": None},
     "grouped_heads must divide heads, got 3 for 8 heads": {"grouped_heads": 3},
+    "value_bias_variance must be 0 where": {
+        "value_weight_variance": 0.0,
+        "value_bias_variance": 1.0,
+    },
+    "out_bias_variance must be": {"out_bias_variance": np.nan},
     "rotary needs heads of even width": {"rotary": 10.0, "head_width": 3},
     "branch_scale must be a number, two": {"branch_scale": [0.1, 0.2, 0.3]},
     "branch_scale must be finite": {"branch_scale": np.nan},
