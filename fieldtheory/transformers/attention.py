@@ -32,7 +32,7 @@ RUNS = 8
 # Most numbers in one array of a chunk of draws.
 _CHUNK = 2**21
 # Most numbers of a run that are kept, and most dimensions of Sobol sequences; beyond these numbers
-# are plain random ones, drawn again in every step.
+# are plain random ones, drawn again in every step, in the single precision that sampling leaves.
 _MOST_KEPT = 2**22
 _MOST_DIMENSIONS = qmc.Sobol.MAXDIM
 # Smallest eigenvalue of R̂, relative to the largest, whose inverse has digits left.
@@ -126,7 +126,7 @@ class Attention:
                 g = self._kept[run][start : start + chunk]
             else:
                 n = min(chunk, self.draws - start)
-                g = generator.standard_normal((n, *shape))
+                g = generator.standard_normal((n, *shape), dtype=np.float32)
             yield g[:, :-1], g[:, -1:]
 
     def _normed(self, x: list[np.ndarray]) -> tuple[list[np.ndarray], Any]:
@@ -154,9 +154,11 @@ class Attention:
 
     def softmax(self, z: np.ndarray) -> np.ndarray:
         """A, over the tokens that are seen."""
-        z = np.where(self.mask, z, -np.inf)
-        A = np.exp(z - z.max(-1, keepdims=True))
-        return np.asarray(A / A.sum(-1, keepdims=True))
+        A = np.where(self.mask, z, -np.inf)
+        A -= A.max(-1, keepdims=True)
+        np.exp(A, out=A)
+        A /= A.sum(-1, keepdims=True)
+        return A
 
     def _signals(
         self, R: np.ndarray, head: Head, run: int, size: int
@@ -164,7 +166,7 @@ class Attention:
         """q and k before norms and positions."""
         of_queries, of_keys = root(head.queries(R)), root(head.keys(R))
         for g, keys in self._normals(run, size):
-            yield of_queries @ g, of_keys @ keys
+            yield of_queries.astype(g.dtype) @ g, of_keys.astype(g.dtype) @ keys
 
     def logits(self, head: Head, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
         """z, and its coefficients of t and t², (n, g, P, P)."""
@@ -180,7 +182,7 @@ class Attention:
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
             (z,) = self.logits(head, [q], [k])
             for sign in (1, -1):
-                M = (self.softmax(sign * z) @ L).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
+                M = (self.softmax(sign * z) @ L.astype(z.dtype)).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
                 total += M @ M.T
         return head.weight * total / (2 * self.draws * self.grouped) + head.out_bias
 

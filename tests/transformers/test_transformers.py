@@ -129,7 +129,7 @@ def test_two_per_cent_of_a_variance_would_be_seen(case):
     e = ft.simulate(network(net, 32), K, samples=100_000, seed=5)
     assert abs(_total(V, 32 * packed(e.kernel_variance)) - 1) < 0.019
     wide = network(transformer(512, **CASES[case]), 512)
-    e, s = ft.simulate(wide, K, samples=40_000, seed=6), ft.solve(wide, K, samples=2**14)
+    e, s = ft.simulate(wide, K, samples=40_000, seed=6), ft.solve(wide, K, samples=2**15)
     assert abs(_total(s.stream_covariance, packed(e.kernel_variance)) - 1) < 0.019
     moved = (s.kernels + s.kernel_shift)[1:-1]
     error = np.hypot(e.kernel_mean_error, np.hypot(s.kernels_error, s.kernel_shift_error))[1:-1]
