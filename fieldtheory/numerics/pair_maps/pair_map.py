@@ -78,7 +78,8 @@ class PairMaps:
             interpolated = self._covering(K0).single(K0)
         if interpolated is None:
             interpolated = single(self.recursion, K0)
-        return np.split(interpolated, [-len(self.recursion.odd)])
+        own, quantities = np.split(interpolated, [-len(self.recursion.odd)])
+        return own, quantities
 
     def fill(
         self,
