@@ -34,6 +34,9 @@ P, DEPTH, INPUT_DIM = 1000, 200, 100
 WEIGHT, BIAS = 1.25, 0.05
 COUNTS = (1000, 2000, 5000, 10000, 20000)
 MANY = 5000
+# Inputs and dimensions whose kernels are timed beside X Xᵀ, of an own φ too.
+MOST, WIDE, OWN = 3000, 784, "tanh(1.1*h)*exp(-h**2/9)"
+BESIDE = ("output_kernel", "tangent_kernel", "output_response")
 # Kernels, and what neural-tangents computes for them; it has no response, for which the tangent
 # kernel stands.
 QUANTITIES = [
@@ -181,6 +184,10 @@ def main() -> None:
         X = inputs("many norms", MANY)
         title = f"{MANY} inputs: {activation}, rho = 1/sqrt(L), many norms"
         compare(network(activation, 1 / np.sqrt(DEPTH)), X, title, QUANTITIES[1:2], repeats=1)
+    for depth in (200, 1000):
+        for phi in ("erf", OWN):
+            for kind in ("one norm", "many norms"):
+                beside_products(phi, depth, kind)
     for quantity in ("output_kernel", "tangent_kernel"):
         for kind in ("one norm", "many norms"):
             per_pair(network("erf", 1 / np.sqrt(DEPTH)), kind, quantity)
@@ -275,6 +282,21 @@ def difference(value: np.ndarray, found: np.ndarray) -> float:
     scale = np.sqrt(np.multiply.outer(np.diagonal(found), np.diagonal(found)))
     off = ~np.eye(len(found), dtype=bool)
     return float((np.abs(value - found) / np.abs(scale))[off].max())
+
+
+def beside_products(phi: str, depth: int, kind: str) -> None:
+    """Ratios of kernels, with the maps that there are, to X Xᵀ of the same inputs."""
+    net = network("erf", depth**-0.5).replace(activation=phi, depth=depth, input_dim=WIDE)
+    X = np.random.default_rng(0).standard_normal((MOST, WIDE))
+    if kind == "one norm":
+        X *= np.sqrt(WIDE) / np.linalg.norm(X, axis=1)[:, None]
+    tasks = [partial(np.matmul, X, X.T)]
+    tasks += [partial(ft.kernel(net, quantity), X) for quantity in BESIDE]
+    for task in tasks:
+        task()
+    product, *times = in_turns(tasks, 3)
+    ratios = ", ".join(f"{q} {t / product:.2f}" for q, t in zip(BESIDE, times, strict=True))
+    print(f"{MOST} inputs of {WIDE}, {kind}, {phi}, L = {depth}, over X X^T: {ratios}", flush=True)
 
 
 def per_pair(net: ft.ResidualNetwork, kind: str, quantity: str) -> None:

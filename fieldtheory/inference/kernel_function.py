@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 
 from fieldtheory import validation
 from fieldtheory.inference.kernel_blocks import lazy, lazy_diagonal, require_same_columns, to_zarr
@@ -104,8 +105,7 @@ class KernelFunction:
         """
         if _is_dask(X):
             return lazy_diagonal(self, X)
-        recursion = self._maps.recursion
-        return recursion.diagonal(recursion.own(self._variances(input_rows("X", X))))[0]
+        return self._maps.single(self._variances(input_rows("X", X)))[1][0]
 
     def derivative(self, name: str, X: Any, Z: Any = None) -> Any:
         """The derivative of ``k(X, Z)`` by an argument of the network, to about 1e-9 of its size.
@@ -227,26 +227,27 @@ class KernelFunction:
 
     def _symmetric(self, X: np.ndarray) -> np.ndarray:
         K0 = self._variances(X)
-        own = self._maps.recursion.own(K0)
-        values = np.empty((len(X), len(X)))
-        for start in range(0, len(X), _ROWS):
-            self._covariances(X[start : start + _ROWS], X[start:], values[start:, start:])
+        own, (diagonal, *_) = self._maps.single(K0)
+        weight, bias = _readin(self.network)
+        values = np.full((len(X), len(X)), bias)
+        # The entries above the diagonal, in place.
+        to_upper: Any = {"c": values.T, "beta": 1.0, "trans": 1, "lower": 1, "overwrite_c": 1}
+        dsyrk(weight / X.shape[1], np.ascontiguousarray(X).T, **to_upper)
         for index in _identical(X):
             values[np.ix_(index, index)] = K0[index[0]]
         self._maps.fill(values[None], values, own)
-        np.fill_diagonal(values, self._maps.recursion.diagonal(own)[0])
+        np.fill_diagonal(values, diagonal)
         return values
 
     def _rectangular(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         K0 = self._variances(X)
-        recursion = self._maps.recursion
         values = np.empty((len(X), len(Z)))
         self._covariances(X, Z, values)
         for index in _identical(np.concatenate([X, Z])):
             rows, columns = index[index < len(X)], index[index >= len(X)] - len(X)
             if len(rows):
                 values[np.ix_(rows, columns)] = K0[rows[0]]
-        own = recursion.own(K0), recursion.own(self._variances(Z))
+        own = (self._maps.single(K)[0] for K in (K0, self._variances(Z)))
         self._maps.fill(values[None], values, *own)
         return values
 

@@ -29,8 +29,11 @@ import numpy as np
 from fieldtheory.averages import routes
 from fieldtheory.averages.routes import SETTINGS
 from fieldtheory.networks.family import DeepNetwork
-from fieldtheory.numerics.pair_maps.pair_pieces import MAPS, PairMap, variances_of
+from fieldtheory.numerics.pair_maps.pair_pieces import MAPS, PairMap, single, variances_of
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
+
+# From so many times the nodes on, inputs are interpolated.
+_FEW = 4
 
 
 def output_matrices(
@@ -62,6 +65,16 @@ class PairMaps:
 
     recursion: PairRecursion
     _maps: list[PairMap] = field(default_factory=list)
+
+    def single(self, K0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What inputs (P,) bring along and their own quantities; of many by interpolation."""
+        interpolated = None
+        if len(K0) > _FEW * MAPS.single and (K0 > 0).all():
+            interpolated = self._covering(K0).single(K0)
+        if interpolated is None:
+            interpolated = single(self.recursion, K0)
+        own, quantities = np.split(interpolated, [-len(self.recursion.odd)])
+        return own, quantities
 
     def fill(
         self,

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from scipy.linalg.blas import dgemm
 
+from fieldtheory.averages.quadrature.one_variable import interpolation
 from fieldtheory.averages.quadrature.panels import nodes, transform
 from fieldtheory.numerics.pair_maps.pair_recursions import PairRecursion
 
@@ -24,8 +26,8 @@ class MapSettings:
 
     Parameters
     ----------
-    angles, norms : int
-        Nodes of a piece in v, and in a norm at most.
+    angles, norms, single : int
+        Nodes of a piece in v, and in a norm at most, and in ln K of single inputs.
     last : int
         Coefficients in v that show the decay.
     decades : float
@@ -57,6 +59,7 @@ class MapSettings:
 
     angles: int = 20
     norms: int = 40
+    single: int = 48
     last: int = 3
     decades: float = 26.0
     decay: float = 1e-13
@@ -103,6 +106,29 @@ class PairMap:
     def pieces(self) -> dict[int, _Piece]:
         """The pieces that are resolved."""
         return {number: piece for number, piece in self._pieces.items() if piece is not None}
+
+    def single(self, K: np.ndarray) -> np.ndarray | None:
+        """What inputs bring along and their own quantities, None if nodes in ln K are too few."""
+        if self._at_nodes is None:
+            return None
+        if self.half:
+            values = self._at_nodes @ interpolation(self.places(K), nodes(MAPS.single)).T
+        else:
+            values = np.repeat(self._at_nodes, len(K), axis=-1)
+        values[0] = K
+        return np.asarray(values)
+
+    @cached_property
+    def _at_nodes(self) -> np.ndarray | None:
+        """That of nodes in ln K, held against inputs between them."""
+        recursion, at = self.recursion, nodes(MAPS.single)
+        if not self.half:
+            return single(recursion, np.exp([self.center]))
+        between = (at[1:] + at[:-1])[:: MAPS.single // MAPS.compared] / 2
+        K = np.exp(self.center + self.half * np.append(at, between))
+        values, exact = np.split(single(recursion, K), [MAPS.single], axis=-1)
+        error = np.abs(values @ interpolation(between, at).T - exact)
+        return values if (error <= MAPS.error * np.abs(exact)).all() else None
 
     def along(self, v: np.ndarray) -> np.ndarray:
         """f of pairs of inputs of one norm, shape (quantities, *v.shape); ``v`` is overwritten."""
@@ -320,16 +346,23 @@ class _Piece:
         quantities, count, size, _ = self.powers.shape
         by_row = first[:size].T @ self.powers.transpose(2, 0, 1, 3).reshape(size, -1)
         by_row = by_row.reshape(-1, quantities, count, size)
-        values, term = np.zeros((quantities, *v.shape)), np.empty(v.shape)
+        values = np.zeros((quantities, *v.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             x = 2 * (v - self.number)
             for index, f in enumerate(values):
                 for k in range(count - 1, -1, -1):
                     counted = self.sizes[k]
                     f *= x
-                    np.matmul(by_row[:, index, k, :counted], second[:counted], out=term)
-                    f += term
+                    norms = second[:counted].T, by_row[:, index, k, :counted].T
+                    # f += products, in place.
+                    dgemm(1.0, *norms, beta=1.0, c=f.T, overwrite_c=1)
         return values
+
+
+def single(recursion: PairRecursion, K: np.ndarray) -> np.ndarray:
+    """What inputs (P,) bring along, and below it their own quantities."""
+    own = recursion.own(K)
+    return np.concatenate([own, recursion.diagonal(own)])
 
 
 def variances_of(own: np.ndarray) -> np.ndarray:
