@@ -182,7 +182,8 @@ class Attention:
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
             (z,) = self.logits(head, [q], [k])
             for sign in (1, -1):
-                M = (self.softmax(sign * z) @ L.astype(z.dtype)).reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
+                M = self.softmax(sign * z) @ L.astype(z.dtype)
+                M = M.reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
                 total += M @ M.T
         return head.weight * total / (2 * self.draws * self.grouped) + head.out_bias
 
