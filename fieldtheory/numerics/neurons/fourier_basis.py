@@ -225,16 +225,22 @@ class FourierBasis:
 class FourierStep:
     """From the densities of one layer to those of the next.
 
-    ``correlation`` is that of their signals, ``skip`` γ, and ``added`` C of the next layer.
+    ``correlation`` is that of their signals, ``skip`` γ, and ``noise`` the Fourier transform of what
+    the next layer adds, exp(−C k²/2).
     """
 
     def __init__(
-        self, here: FourierBasis, there: FourierBasis, correlation: float, skip: float, added: float
+        self,
+        here: FourierBasis,
+        there: FourierBasis,
+        correlation: float,
+        skip: float,
+        noise: np.ndarray,
     ) -> None:
         self.here, self.there = here.grid, there
         self.correlation, self.variance = correlation, there.K
         self.ratio = skip * here.grid.reach / there.grid.reach
-        self.noise = np.exp(-added / 2 * there.grid.k2)
+        self.noise = noise
         product = self.ratio == 1 and self.here.count == there.grid.count
         self.factors = self.noise if product else None
 
@@ -244,6 +250,8 @@ class FourierStep:
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ u, or of all columns of u."""
+        if not j and self.factors is not None:
+            return np.asarray((self.factors * u.T).T)
         factors = self.noise
         if j:
             factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
@@ -279,7 +287,8 @@ def in_fourier_series(
 ) -> Iterator[tuple[Observable, FourierStep | None]]:
     """The observable of every layer l = 0, ..., L of `Neurons`, and the step to the next one."""
     square, weights, K = neurons.square, neurons.weights, neurons.K
-    links = zip(neurons.correlations, neurons.skips, neurons.added, strict=True)
+    links = zip(neurons.correlations, neurons.skips, strict=True)
+    added = np.append(0.0, neurons.added)
     before = None
     resolutions = list(zip(*spectrum, strict=True))
     for resolution, some in groupby(range(len(K)), resolutions.__getitem__):
@@ -293,10 +302,11 @@ def in_fourier_series(
         averaging = a * (averaged - means[:, None] * one)
         bases = [FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)]
         squares = (D**2 * gaussians).sum(axis=1)
+        noises = np.exp(-added[layers, None] / 2 * grid.k2)
         rows = zip(bases, D, grid.sums(D * gaussians), averaging, squares, means, strict=True)
-        for basis, own in zip(bases, map(Observable._make, rows), strict=True):
+        for basis, noise, own in zip(bases, noises, map(Observable._make, rows), strict=True):
             if before is not None:
-                yield before[1], FourierStep(before[0], basis, *next(links))
+                yield before[1], FourierStep(before[0], basis, *next(links), noise)
             before = basis, own
     if before is not None:
         yield before[1], None
