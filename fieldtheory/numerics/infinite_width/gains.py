@@ -137,6 +137,8 @@ def responses(skips: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndar
         for l in range(1, len(eta)):
             eta[l] = gains[l] * chi[l - 1]
             chi[l] = add_skip(skips[l], chi[l - 1], eta[l])
+    if not np.isfinite(chi).all():
+        for l in range(1, len(chi)):
             require_finite_gain(gains[l], l)
             require_finite("the response", chi[l], l)
     return eta, chi

@@ -35,11 +35,12 @@ class Moments:
         f, errors = self.coefficients(variances)
         # Tables have one error for variances between which ψ in the tail varies a hundredfold, and
         # panels are those of the larger side: the other one may oscillate.
-        for halvings in range(_HALVINGS):
-            for i in np.flatnonzero(_misses(f, errors)):
+        missed, halvings = _misses(f, errors), 0
+        while missed.any() and halvings < _HALVINGS:
+            for i in np.flatnonzero(missed):
                 K_i, order = float(variances[i]), self.coefficients.order
                 f[i], errors[i] = integrated(self.square, K_i, order, halvings)
-        missed = _misses(f, errors)
+            missed, halvings = _misses(f, errors), halvings + 1
         if missed.any():
             raise QuadratureError(
                 f"an average of φ at the variance {variances[missed].min():.6g} misses the "
