@@ -225,8 +225,8 @@ class FourierBasis:
 class FourierStep:
     """From the densities of one layer to those of the next.
 
-    ``correlation`` is that of their signals, ``skip`` γ, and ``noise`` the Fourier transform of what
-    the next layer adds, exp(−C k²/2).
+    ``correlation`` is that of their signals, ``skip`` γ, and ``noise`` the Fourier transform of
+    what the next layer adds, exp(−C k²/2).
     """
 
     def __init__(
