@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import permutations, product
+from collections.abc import Iterable, Iterator
+from itertools import chain, permutations, product
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,19 @@ def attention_of(
                 if fit and fit[2] and (norm is None or not np.allclose(stream, x)):
                     yield fit, *form, stream
 
-    for x, projections, last, f in _candidates(names, block, flows):
+    for x, choices, last, f in _candidates(names, block, flows):
         fit, norm, eps, stream = next(fits(x, f), (None,) * 4)
-        found = fit and _heads(x, projections, last, f, eps, known)
-        if found:
-            matrices, form = [*found[1], last], (norm, other.position if other else "pre", eps)
-            return branch_of(matrices, "attention", fit, *form, stream, f, False, found[0])
+        for projections in choices if fit else ():
+            found = _heads(x, projections, last, f, eps, known)
+            if found:
+                matrices, form = [*found[1], last], (norm, other.position if other else "pre", eps)
+                return branch_of(matrices, "attention", fit, *form, stream, f, False, found[0])
     return None
 
 
 def _candidates(
     names: dict[Any, str], block: Any, flows: dict[Any, Any]
-) -> Iterator[tuple[np.ndarray, list[Matrix], Matrix, np.ndarray]]:
+) -> Iterator[tuple[np.ndarray, Iterable[list[Matrix]], Matrix, np.ndarray]]:
     """What is read, one or three matrices that read it, one that writes, and what is written."""
 
     def numbers(*tensors: Any) -> Iterator[Any]:
@@ -68,13 +69,13 @@ def _candidates(
                 m.in_proj_weight, m.in_proj_bias, m.out_proj.weight, m.out_proj.bias
             )
             fused, last = (f"{names[m]}.{part}_weight" for part in ("in_proj", "out_proj."))
-            yield x, [(W, b, fused)], (W_out, b_out, last.replace("._", ".")), f
+            yield x, [[(W, b, fused)]], (W_out, b_out, last.replace("._", ".")), f
     for m, k in product(linear, linear):
         x = flows[k][0]
         like = [n for n in linear if n is not m and np.array_equal(flows[n][0], x)]
         if len(linear[m][0]) == x.shape[1] == width and k is (like or [None])[0]:
-            for chosen in (*((n,) for n in like), *permutations(like, 3)):
-                yield x, [linear[n] for n in chosen], linear[m], flows[m][1]
+            chosen = chain(((n,) for n in like), permutations(like, 3))
+            yield x, ([linear[n] for n in each] for each in chosen), linear[m], flows[m][1]
 
 
 def _heads(
