@@ -94,6 +94,8 @@ def main() -> None:
             ax.loglog(sizes, times, "o-", markersize=3, label=name)
             print(f"  {name:24}", *(f"{t:9.2g}" for t in times), flush=True)
         ax.set(xlabel=label, ylabel="seconds of one processor" if ax is axes[0] else None)
+        ax.set_xticks(sizes, [str(n) for n in sizes], fontsize=8)
+        ax.minorticks_off()
         ax.legend(fontsize=8, frameon=False)
     figure.savefig(PICTURE, dpi=130)
 
