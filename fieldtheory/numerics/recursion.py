@@ -36,6 +36,8 @@ def add_skip(skip: Any, before: Any, residual: Any) -> Any:
 
 def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Σ_m A²_lm rows_m for every l, by x_l = γ_l² x_{l-1} + rows_l."""
+    if (skips[1:] == 1).all():
+        return np.cumsum(rows, axis=0, dtype=float)
     sums = np.array(rows, dtype=float)
     for l in range(1, len(sums)):
         sums[l] = add_skip(skips[l], sums[l - 1], sums[l])
@@ -50,11 +52,11 @@ def accumulated_variance(skips: np.ndarray, G11: np.ndarray) -> np.ndarray:
 
 def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Δ12 rows, the response of all layers to sources in the rows, by forward substitution."""
-    response = np.array(rows, dtype=float)
-    kernel = response[0]
-    for l in range(1, len(response)):
-        response[l] += gains[l] * kernel
-        kernel = add_skip(skips[l], kernel, response[l])
+    response, kernels = np.array(rows, dtype=float), np.array(rows, dtype=float)
+    for l, carried in enumerate(skips[1:] + gains[1:], start=1):
+        kernels[l] += carried * kernels[l - 1]
+    gains = gains.reshape(len(gains), *[1] * (response.ndim - gains.ndim), *gains.shape[1:])
+    response[1:] += gains[1:] * kernels[:-1]
     return response
 
 

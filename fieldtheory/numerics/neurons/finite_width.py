@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.fft import next_fast_len
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
@@ -112,8 +113,10 @@ class Neurons(NamedTuple):
 
             if coarser:
                 share = _SETTINGS.fewer_numbers
-                few = (np.ceil(share * each).astype(int) for each in spectrum[1:])
-                spectrum = Spectrum((1 + share) / 2 * spectrum.reach, *few)
+                numbers, points = (np.ceil(share * each).astype(int) for each in spectrum[1:])
+                # Of prime numbers of points transforms are slow.
+                fast = np.array([next_fast_len(n, real=True) for n in points.tolist()])
+                spectrum = Spectrum((1 + share) / 2 * spectrum.reach, numbers, fast)
             return in_fourier_series(self, spectrum)
         from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 
