@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.fft import next_fast_len
 
 from fieldtheory.averages import routes
 from fieldtheory.averages.errors import QuadratureError
@@ -109,6 +108,8 @@ class Neurons(NamedTuple):
     def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
         """The layers in Fourier series, or on nodes without a spectrum."""
         if spectrum is not None:
+            from scipy.fft import next_fast_len
+
             from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series
 
             if coarser:
