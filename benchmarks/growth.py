@@ -6,13 +6,13 @@ thread. Explicit weights are drawn for few networks, and their time is scaled to
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from propagators import seconds
 
 import fieldtheory as ft
 
@@ -22,17 +22,6 @@ DEPTHS = (25, 50, 100, 200, 400, 800, 1600)
 WIDTHS = (50, 100, 200, 400, 800)
 DRAWN = 1000
 Curves = dict[str, list[float]]
-
-
-def seconds(task: Callable[[], object], repeats: int = 2) -> float:
-    """The shortest processor time after a run that warms it up."""
-    task()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        task()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def over_inputs() -> Curves:

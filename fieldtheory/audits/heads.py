@@ -17,6 +17,7 @@ from fieldtheory.audits.branches import (
     scales,
     scales_behind,
 )
+from fieldtheory.transformers.attention import Attention, rotations
 
 # θ of rotary positions in use, None without, and the width of heads that is tried first.
 _ROTARY, _WIDTH = (None, 1e4, 5e5, 1e6, 1e5, 1e3), 64
@@ -95,17 +96,15 @@ def _heads(
             continue
         matrices = _split(projections, d, grouped, by_groups)
         q, k, v = ((x @ W.T).reshape(len(x), -1, d).swapaxes(0, 1) for W, _, _ in matrices)
-        if normed:
-            q, k = (y / np.sqrt((y**2).mean(-1, keepdims=True) + eps) for y in (q, k))
-        if rotary:
-            turns = np.exp(1j * np.outer(range(len(x)), rotary ** (-2 * np.arange(d // 2) / d)))
-            q, k = ((y[..., : d // 2] + 1j * y[..., d // 2 :]) * turns for y in (q, k))
         k, v = (np.repeat(y, grouped, axis=0) for y in (k, v))
         # What a token gives by itself, as a first one that sees no other does.
         each = v @ last[0][:_OUTPUTS].T.reshape(D // d, d, -1)
         alone = np.linalg.norm(each[:, 0].sum(0) - f[0]) < _ROUNDING**0.5 * np.linalg.norm(f[0])
         causal = bool(alone) and len(x) > 1
-        logit = _logit(np.real(q @ np.conj(k).swapaxes(1, 2)), each, f, causal, d)
+        mask = np.tri(len(x), dtype=bool) | (not causal)
+        turns = rotations(np.arange(len(x)), rotary, d) if rotary else None
+        attention = Attention(mask, d, grouped, turns, eps if normed else None, 0, 0)
+        logit = _logit(attention, attention.logits(1.0, [q], [k])[0], each, f)
         if logit is not None:
             form = {"heads": D // d, "head_width": d, "grouped_heads": grouped, "causal": causal}
             form |= {"logit_scale": logit * d**0.5, "rotary": rotary, "query_key_norm": normed}
@@ -126,14 +125,13 @@ def _split(projections: list[Matrix], d: int, grouped: int, by_groups: bool) -> 
     return [(W[rows.ravel()], 0.0, name) for rows in each]
 
 
-def _logit(z: np.ndarray, each: np.ndarray, aim: np.ndarray, causal: bool, d: int) -> Any:
+def _logit(attention: Attention, z: np.ndarray, each: np.ndarray, aim: np.ndarray) -> Any:
     """The factor of z with which the softmax gives the aim; None if there is none."""
-    mask, usual = np.tri(len(aim), dtype=bool) | (not causal), (d**-0.5, 1.0, 1.0 / d)
+    d = attention.head_width
+    usual = d**-0.5, 1.0, 1.0 / d
 
     def given(s: float) -> tuple[np.ndarray, np.ndarray]:
-        logits = np.where(mask, s * z, -np.inf)
-        A = np.exp(logits - logits.max(-1, keepdims=True))
-        A /= A.sum(-1, keepdims=True)
+        A = attention.softmax(s * z)
         return (A @ each).sum(0), (A * (z - (A * z).sum(-1, keepdims=True)) @ each).sum(0)
 
     plain = np.linalg.norm(given(0.0)[0] - aim)

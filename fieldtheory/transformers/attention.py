@@ -25,6 +25,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.symmetric_matrices import packed, positions, unpacked
 
 # Independent sets of draws, from whose scatter the standard errors come.
@@ -164,23 +165,23 @@ class Attention:
         self, R: np.ndarray, head: Head, run: int, size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """q and k before norms and positions."""
-        of_queries, of_keys = root(head.queries(R)), root(head.keys(R))
+        of_queries, of_keys = lower_root(head.queries(R)), lower_root(head.keys(R))
         for g, keys in self._normals(run, size):
             yield of_queries.astype(g.dtype) @ g, of_keys.astype(g.dtype) @ keys
 
-    def logits(self, head: Head, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
-        """z, and its coefficients of t and t², (n, g, P, P)."""
+    def logits(self, factor: float, q: list[np.ndarray], k: list[np.ndarray]) -> list[np.ndarray]:
+        """z = factor × q·k, normed and turned, and its coefficients of t and t², (n, g, P, P)."""
         q, k = ([*map(self._turned, self._normed(x)[0])] for x in (q, k))
         k = [np.conj(x).swapaxes(-1, -2) for x in k]
         each = (sum(q[j] @ k[i - j] for j in range(i + 1)) for i in range(len(q)))
-        return [head.logit * np.real(z) for z in each]
+        return [factor * np.real(z) for z in each]
 
     def mean(self, R: np.ndarray, head: Head, run: int) -> np.ndarray:
         """C, (P, P)."""
-        P, L = len(R), root(R + head.value_bias)
+        P, L = len(R), lower_root(R + head.value_bias)
         total = np.zeros((P, P))
         for q, k in self._signals(R, head, run, P * max(P, self.head_width)):
-            (z,) = self.logits(head, [q], [k])
+            (z,) = self.logits(head.logit, [q], [k])
             for sign in (1, -1):
                 M = self.softmax(sign * z) @ L.astype(z.dtype)
                 M = M.reshape(-1, P, P).swapaxes(0, 1).reshape(P, -1)
@@ -196,7 +197,7 @@ class Attention:
         # Their axes are a, b, e and a, c, b, e.
         by_queries, by_keys = np.zeros((P, P, P)), np.zeros((P, P, P, P))
         for q, k in self._signals(R, head, run, P * P * max(P, self.head_width)):
-            (z,) = self.logits(head, [q], [k])
+            (z,) = self.logits(head.logit, [q], [k])
             n = len(z)
             moves = self._moves(head, q, k, z)
             for sign in (1, -1):
@@ -299,7 +300,7 @@ class Attention:
             delta = unpacked(chosen @ deviations.T, True)[:, None]
             of_q = flow(head.queries(R), head.query * delta)
             of_k = flow(head.keys(R), head.key * delta)
-            z = self.logits(head, [q, *(N @ q for N in of_q)], [k, *(N @ k for N in of_k)])
+            z = self.logits(head.logit, [q, *(N @ q for N in of_q)], [k, *(N @ k for N in of_k)])
             for sign in (1, -1):
                 A, A1, A2 = self._softmax_terms(*(sign * each for each in z))
                 half = A2 @ values @ A.swapaxes(-1, -2) + A1 @ delta @ A.swapaxes(-1, -2)
@@ -319,13 +320,10 @@ class Attention:
         return A, A * moved, A * centred(z2 + moved**2 / 2)
 
 
-def root(R: np.ndarray) -> np.ndarray:
-    """L of R = L Lᵀ, triangular where R has an inverse."""
-    try:
-        return np.linalg.cholesky(R)
-    except np.linalg.LinAlgError:
-        sizes, axes = np.linalg.eigh(R)
-        return np.asarray(axes * np.sqrt(np.clip(sizes, 0, None)))
+def rotations(places: np.ndarray, base: float, head_width: int) -> np.ndarray:
+    """e^(i a ω_j) of rotary positions a, ω_j = θ^(−2j/d), (..., d/2)."""
+    speeds = base ** (-2 * np.arange(head_width // 2) / head_width)
+    return np.asarray(np.exp(1j * places[..., None] * speeds))
 
 
 def flow(R: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fieldtheory.montecarlo.sampling.forward import correlated, gram
-from fieldtheory.montecarlo.sampling.gram_chain import GramMatrices, next_gram
+from fieldtheory.montecarlo.sampling.gram_chain import GramMatrices
 from fieldtheory.montecarlo.sampling.plan import Run
-from fieldtheory.numerics.recursion import residual_kernel
 from fieldtheory.transformers.transformer_chain import TransformerKernels
 
 
@@ -33,19 +32,14 @@ class TransformerGrams:
 
     def enter(self, l: int, kernel: np.ndarray) -> None:
         """X, that of the stream R, and that of what is read."""
-        net, mlp = self.network, self.mlp
-        A = net.skip_scale * self.root(mlp.R) if l else np.zeros(kernel.shape)
-        sizes = net.width, self.run.independent
-        X = next_gram(A, self.root(kernel), *sizes, self.generator, self.size)
-        mlp.R = self.functions.entries(net.block.stream, X)
-        mlp.read = self.functions.entries(net.block.read, X)
+        # γ and the norm are those of all steps.
+        self.mlp.enter(min(l, 1), kernel)
 
     def kernel(self, l: int) -> Any:
         """C^(l) of what the branches of a step add."""
         net = self.network
         if l > net.steps:
-            of = net.readout_weight_variance, net.readout_bias_variance
-            return residual_kernel(*of, self.mlp.read)
+            return self.mlp.kernel(net.depth + 1)
         block, kinds = self.functions.steps[l - 1]
         branches = {"attention": self.attention, "mlp": self.mlp.kernel}
         return sum(branches[kind](block) for kind in kinds)
@@ -72,6 +66,6 @@ class TransformerGrams:
             np.sqrt(weight) * x[:, of] + np.sqrt(bias) * b[:, of]
             for of, (weight, bias) in zip(each, variances, strict=True)
         )
-        (z,) = attention.logits(head, [q], [k])
+        (z,) = attention.logits(head.logit, [q], [k])
         o = (attention.softmax(z) @ v).reshape(self.size, net.heads, P, net.d)
         return head.weight * gram(o.swapaxes(1, 2).reshape(self.size, P, -1)) + head.out_bias

@@ -15,6 +15,7 @@ from fieldtheory.networks.dispatch import reasons
 from fieldtheory.networks.family import NetworkFamily
 from fieldtheory.networks.parameters import named_parameters
 from fieldtheory.networks.schedules import layer_values, require_positive
+from fieldtheory.transformers.attention import rotations
 from fieldtheory.transformers.registration import FAMILY
 from fieldtheory.validation import excerpt
 
@@ -311,8 +312,7 @@ class TransformerNetwork(NetworkFamily):
         if self.rotary is None:
             return None
         places = np.tile(np.arange(tokens // self.sequences), self.sequences)
-        speeds = self.rotary ** (-2 * np.arange(self.d // 2) / self.d)
-        return np.asarray(np.exp(1j * places[:, None] * speeds))
+        return rotations(places, self.rotary, self.d)
 
 
 def _pairs_of_scales(value: Any, depth: int) -> Any:

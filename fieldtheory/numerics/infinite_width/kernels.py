@@ -53,7 +53,7 @@ def variances(network: DeepNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
             C[l] = layers.weights[l] * average + layers.biases[l]
             carried = K[l - 1] if layer.stream is None else layer.stream.own(K[l - 1])[0]
             K[l] = layers.skips[l] * carried + C[l]
-            if not (math.isfinite(K[l]) if K[l].ndim == 0 else np.isfinite(K[l]).all()):
+            if not math.isfinite(K[l].sum()):
                 require_finite("the kernel", K[l], l, "log_kernels" if functions.lines else "")
     return C, K
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from fieldtheory.literature.claim import claims_of, interval
 from fieldtheory.literature.evidence import at
+from fieldtheory.numerics.covariance_roots import lower_root
 from fieldtheory.numerics.solution import solve
-from fieldtheory.transformers.attention import root
 from fieldtheory.transformers.transformer_chain import TransformerKernels
 from fieldtheory.transformers.transformer_network import TransformerNetwork
 
@@ -81,8 +81,9 @@ def _gradient(gap: float, of: str) -> float:
     kernels = TransformerKernels(_behind(gap).network, R, _SAMPLES, 0)
     attention, head = kernels.attention, kernels.heads[0]
     g = np.random.default_rng(0).standard_normal((2, _SAMPLES, 1, _TOKENS, attention.head_width))
-    q, k = (math.sqrt(s) * (root(R) @ x) for s, x in zip((head.query, head.key), g, strict=True))
-    A = attention.softmax(attention.logits(head, [q], [k])[0])
+    roots = lower_root(head.queries(R)), lower_root(head.keys(R))
+    q, k = (L @ x for L, x in zip(roots, g, strict=True))
+    A = attention.softmax(attention.logits(head.logit, [q], [k])[0])
     read = (A @ R * A).sum(-1)
     if of == "queries":
         centred = A[..., None] * (k[..., None, :, :] - (A @ k)[..., None, :])
