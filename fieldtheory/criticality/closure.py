@@ -146,7 +146,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     S22[own, own] = averages.connected(signals, signals, signals)
     S22 *= np.outer(layers.weights, layers.weights)
     gain = gains.variance_gains(network, K)
-    return one_input.kernel_covariance(layers, gain, S22, network.width)
+    return one_input.kernel_covariances(layers, gain, S22)[0] / network.width
 
 
 @named_arguments

@@ -28,10 +28,10 @@ from fieldtheory.numerics.neurons.finite_width import (
 from fieldtheory.numerics.neurons.interacting_neurons import SecondOrder
 from fieldtheory.numerics.recursion import (
     accumulate,
-    accumulated_variance,
     propagate,
     ratio,
     require_finite_layers,
+    respond,
 )
 from fieldtheory.numerics.validity import warn_if_orders_are_close
 from fieldtheory.theory.elementary_averages import X
@@ -119,15 +119,20 @@ def source_covariance(
     return S22
 
 
-def kernel_covariance(
-    layers: LayerCoefficients, gains: np.ndarray, S22: np.ndarray, width: int
-) -> np.ndarray:
-    """G11 = G12 S22 G21, shape (L + 2, L + 2), by two forward substitutions."""
+def kernel_covariances(
+    layers: LayerCoefficients, gains: np.ndarray, S22: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """N G11 = N G12 S22 G21, shape (L + 2, L + 2), and N Var K^(l), (L + 1,), of S22/N."""
     with np.errstate(over="ignore", invalid="ignore"):
-        half = propagate(layers.skips, gains, S22)
-        G11 = propagate(layers.skips, gains, half.T) / width
+        # Cov(K, S) and Cov(K, K) by two forward substitutions, with the sources S of C.
+        carried = layers.skips + gains
+        mixed = accumulate(carried, S22)
+        kernels = accumulate(carried, mixed.T)
+        # Cov(C, S) and Cov(C, K).
+        half, of_kernels = respond(gains, S22, mixed), respond(gains, mixed.T, kernels)
+        G11 = respond(gains, half.T, of_kernels.T)
     require_finite_layers("the covariance of the kernels", G11)
-    return G11
+    return G11, kernels.diagonal()[:-1].copy()
 
 
 def seen_by_neurons(
@@ -188,7 +193,7 @@ def shift_by_closed_forms(
     )
     weights, S22 = layers.weights, np.zeros((size + 1, size + 1))
     S22[1:, 1:] = np.outer(weights[1:], weights[1:]) * connected_squares(network, K[:-1], C)
-    variance = accumulated_variance(layers.skips, kernel_covariance(layers, gains, S22, 1))
+    _, variance = kernel_covariances(layers, gains, S22)
     # The response of K^(m-1) to C^(k).
     response = np.zeros((size, size))
     for k in range(size):
@@ -223,17 +228,22 @@ class OneTheory:
         return np.concatenate([K[:1], C[1:]]), K
 
     @cached_property
-    def G11(self) -> np.ndarray:
-        """Cov(C^(l), C^(m)), shape (L + 2, L + 2)."""
+    def _covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """N G11 and N Var K^(l)."""
         field = self.mean_field
         C, K = self.limits_at_zero
         S22 = source_covariance(self.network, field.layers, K, C)
-        return kernel_covariance(field.layers, field.moving_gains, S22, self.network.width)
+        return kernel_covariances(field.layers, field.moving_gains, S22)
+
+    @cached_property
+    def G11(self) -> np.ndarray:
+        """Cov(C^(l), C^(m)), shape (L + 2, L + 2)."""
+        return self._covariances[0] / self.network.width
 
     @cached_property
     def kernel_variance(self) -> np.ndarray:
         """Var K^(l)."""
-        return accumulated_variance(self.mean_field.layers.skips, self.G11)
+        return self._covariances[1] / self.network.width
 
     @cached_property
     def mean_shift(self) -> np.ndarray:

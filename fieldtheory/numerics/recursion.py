@@ -38,7 +38,7 @@ def accumulate(skips: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Σ_m A²_lm rows_m for every l, by x_l = γ_l² x_{l-1} + rows_l."""
     sums = np.array(rows, dtype=float)
     for l in range(1, len(sums)):
-        sums[l] = add_skip(skips[l], sums[l - 1], sums[l])
+        sums[l] += skips[l] * sums[l - 1]
     return sums
 
 
@@ -50,9 +50,12 @@ def accumulated_variance(skips: np.ndarray, G11: np.ndarray) -> np.ndarray:
 
 def propagate(skips: np.ndarray, gains: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Δ12 rows, the response of all layers to sources in the rows, by forward substitution."""
-    response, kernels = np.array(rows, dtype=float), np.array(rows, dtype=float)
-    for l, carried in enumerate(skips[1:] + gains[1:], start=1):
-        kernels[l] += carried * kernels[l - 1]
+    return respond(gains, rows, accumulate(skips + gains, rows))
+
+
+def respond(gains: np.ndarray, rows: np.ndarray, kernels: np.ndarray) -> np.ndarray:
+    """C^(l) = rows_l + gain_l K^(l-1)."""
+    response = np.array(rows, dtype=float)
     gains = gains.reshape(len(gains), *[1] * (response.ndim - gains.ndim), *gains.shape[1:])
     response[1:] += gains[1:] * kernels[:-1]
     return response

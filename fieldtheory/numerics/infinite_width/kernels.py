@@ -40,21 +40,23 @@ def variances(network: DeepNetwork, K0: np.ndarray, trailing: int = 0) -> tuple:
     C = np.empty((network.depth + 2, *shape))
     K = np.empty_like(C)
     C[0] = K[0] = K0
+    before = K[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        for l in range(1, network.depth + 2):
+        coefficients = zip(layers.weights[1:], layers.biases[1:], layers.skips[1:], strict=True)
+        for l, (weight, bias, skip) in enumerate(coefficients, start=1):
             layer = functions.layer(l)
             try:
-                average = layer.second_moment(K[l - 1])
+                average = layer.second_moment(before)
             except QuadratureError:
                 # At the end of float64 the squares under an integral are infinite.
-                if K[l - 1].max() < _LARGEST:
+                if before.max() < _LARGEST:
                     raise
                 average = np.inf
-            C[l] = layers.weights[l] * average + layers.biases[l]
-            carried = K[l - 1] if layer.stream is None else layer.stream.own(K[l - 1])[0]
-            K[l] = layers.skips[l] * carried + C[l]
-            if not math.isfinite(K[l].sum()):
-                require_finite("the kernel", K[l], l, "log_kernels" if functions.lines else "")
+            C[l] = residual = weight * average + bias
+            carried = before if layer.stream is None else layer.stream.own(before)[0]
+            K[l] = before = skip * carried + residual
+            if not math.isfinite(before.sum() if before.ndim else before):
+                require_finite("the kernel", before, l, "log_kernels" if functions.lines else "")
     return C, K
 
 

@@ -8,9 +8,9 @@ covariances of all pairs of layers are computed once, their sums over the earlie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from fieldtheory.numerics.infinite_width.block_functions import network_function
 from fieldtheory.numerics.neurons.interacting_neurons import (
     FirstOrder,
     Layers,
+    Observable,
+    Run,
     SecondOrder,
+    Step,
     first_order,
     second_order,
 )
@@ -34,6 +37,9 @@ from fieldtheory.theory.elementary_averages import X
 
 if TYPE_CHECKING:
     from fieldtheory.numerics.neurons.fourier_basis import Spectrum
+
+# Numbers of nodes of a panel stand for quadrature nodes.
+Resolution: TypeAlias = "Spectrum | int"
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,6 @@ class _Settings:
     natural: float = 1e-5
     # φ² of an input that is zero is constant: rounding leaves 1e-15 of the kernels, 1e-9 of this.
     constant: float = 1e-6
-    # Layers whose factors are multiplied before they multiply the densities of earlier ones.
-    layers: int = 16
 
 
 _SETTINGS = _Settings()
@@ -99,52 +103,68 @@ class Neurons(NamedTuple):
         moments = np.asarray(entries.second_moment(K), dtype=float)
         return cls(square, weights, K, moments, correlations, noise, skips, added)
 
-    def spectrum(self, highest: int) -> Spectrum | None:
-        """The Fourier series that resolve all layers, None if nodes have to."""
-        from fieldtheory.numerics.neurons.fourier_basis import spectrum_of
+    def resolutions(self, highest: int) -> tuple[Resolution, Resolution]:
+        """Fourier series that resolve all layers, else a number of nodes; and a coarser one."""
+        from scipy.fft import next_fast_len
 
-        return spectrum_of(self.square, self.K, self.skips, self.added, highest > 1)
+        from fieldtheory.numerics.neurons.fourier_basis import Spectrum, spectrum_of
 
-    def resolved(self, spectrum: Spectrum | None, coarser: bool, highest: int) -> Layers:
-        """The layers in Fourier series, or on nodes without a spectrum."""
-        if spectrum is not None:
-            from scipy.fft import next_fast_len
+        fine = spectrum_of(self.square, self.K, self.skips, self.added, highest > 1)
+        if fine is None:
+            return _SETTINGS.nodes, _SETTINGS.fewer_nodes
+        share = _SETTINGS.fewer_numbers
+        numbers, points = (np.ceil(share * each).astype(int) for each in fine[1:])
+        # Of prime numbers of points transforms are slow.
+        fast = np.array([next_fast_len(n, real=True) for n in points.tolist()])
+        return fine, Spectrum((1 + share) / 2 * fine.reach, numbers, fast)
 
-            from fieldtheory.numerics.neurons.fourier_basis import Spectrum, in_fourier_series
+    def layers(self, resolution: Resolution, highest: int) -> Layers:
+        """In Fourier series or on nodes."""
+        if isinstance(resolution, int):
+            from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
 
-            if coarser:
-                share = _SETTINGS.fewer_numbers
-                numbers, points = (np.ceil(share * each).astype(int) for each in spectrum[1:])
-                # Of prime numbers of points transforms are slow.
-                fast = np.array([next_fast_len(n, real=True) for n in points.tolist()])
-                spectrum = Spectrum((1 + share) / 2 * spectrum.reach, numbers, fast)
-            return in_fourier_series(self, spectrum)
-        from fieldtheory.numerics.neurons.quadrature_nodes import on_nodes
+            return on_nodes(self, resolution, highest)
+        from fieldtheory.numerics.neurons.fourier_basis import in_fourier_series
 
-        count = _SETTINGS.fewer_nodes if coarser else _SETTINGS.nodes
-        return on_nodes(self, count, highest)
+        return in_fourier_series(self, resolution)
+
+    def runs(self, resolution: Resolution) -> Iterable[Run]:
+        """The same layers in runs."""
+        if isinstance(resolution, int):
+            return map(_alone, self.layers(resolution, 0))
+        from fieldtheory.numerics.neurons.fourier_basis import runs_of_series
+
+        return runs_of_series(self, resolution)
 
     def compared(
         self, compute: Callable[[Layers], Any], scales: Callable[[Any], np.ndarray], highest: int
     ) -> tuple[Any, np.ndarray, str]:
         """A result, the errors of its arrays relative to scales, and how it is represented."""
         with np.errstate(all="ignore"):
-            spectrum = self.spectrum(highest)
-            rough = compute(self.resolved(spectrum, True, highest))
-            layers = list(self.resolved(spectrum, False, highest))
-            what = routes.NODES if spectrum is None else routes.FOURIER
+            fine, coarse = self.resolutions(highest)
+            rough = compute(self.layers(coarse, highest))
+            layers = list(self.layers(fine, highest))
+            what = routes.NODES if isinstance(fine, int) else routes.FOURIER
             routes.record(what, len(layers))
             result = compute(layers)
             scale = scales(result)
             change = np.abs(np.stack(result[: len(scale)]) - np.stack(rough[: len(scale)]))
             errors = np.where(change > 0, change / scale, 0.0)
-        return result, np.maximum(errors, self.missed(layers)), what
+        return result, np.maximum(errors, self.missed([D.mean for D, _ in layers])), what
 
-    def missed(self, layers: Layers) -> np.ndarray:
+    def missed(self, means: Sequence[float] | np.ndarray) -> np.ndarray:
         """Errors of ⟨φ²⟩ of the layers relative to the largest."""
-        means = np.array([D.mean for D, _ in layers])
         missed = np.abs(means - self.moments) * (self.weights > 0)
         return missed / (self.moments.max() or 1.0)
+
+
+def _alone(layer: tuple[Observable, Step | None]) -> Run:
+    """A run of one layer."""
+    D, step = layer
+    to_next = None if step is None else lambda rows: step.to_next(0, rows.T).T
+    return Run(
+        D.density[None], D.averaging[None], np.array([D.square]), np.array([D.mean]), to_next
+    )
 
 
 def at_first_order(
@@ -176,59 +196,45 @@ def squares_of_layers(neurons: Neurons) -> np.ndarray:
     φ².
     """
     with np.errstate(all="ignore"):
-        spectrum = neurons.spectrum(0)
-        layers = list(neurons.resolved(spectrum, False, 0))
-        squares = connected_squares(layers)
+        fine, coarse = neurons.resolutions(0)
+        runs = list(neurons.runs(fine))
+        squares = connected_squares(runs)
         root = np.sqrt(np.diagonal(squares) + _SETTINGS.constant * neurons.moments**2)
         weights = ratio(np.ones_like(root), root)
-        rough = sums_of_squares(neurons.resolved(spectrum, True, 0), weights)
+        rough = sums_of_squares(neurons.runs(coarse), weights)
         errors = ratio(np.abs(np.tril(squares) @ weights - rough), root)
-    errors = np.maximum(errors, neurons.missed(layers))
-    what = routes.NODES if spectrum is None else routes.FOURIER
+    errors = np.maximum(errors, neurons.missed(np.concatenate([run.means for run in runs])))
+    what = routes.NODES if isinstance(fine, int) else routes.FOURIER
     if failure := _failure(what, errors, max(tolerance(), SETTINGS.first_order)):
         raise QuadratureError(failure)
     return squares
 
 
-def connected_squares(layers: Layers) -> np.ndarray:
+def connected_squares(runs: Iterable[Run]) -> np.ndarray:
     """⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1, L + 1): S22/N without row and column 0."""
-    layers = list(layers)
-    squares, earlier, start = np.zeros((len(layers), len(layers))), np.zeros((0, 0)), 0
-    for l, (D, step) in enumerate(layers):
-        if l == start:
-            # The densities of the layers from there on, and what averages D of them.
-            recent, averaging = np.empty((2, _SETTINGS.layers, len(D.density)))
-            factors = np.ones(len(D.density))
-        last = l - start + 1
-        recent[last - 1], averaging[last - 1] = D.density, D.averaging * factors
-        squares[l, start : l + 1] = recent[:last] @ D.averaging
+    runs = list(runs)
+    squares = np.diag(np.concatenate([run.squares for run in runs]))
+    densities, start = np.zeros((0, runs[0].densities.shape[1])), 0
+    for run in runs:
+        end = start + len(run.squares)
+        densities = np.concatenate([densities, run.densities])
         # Products on nodes beyond the highest order belong to the square, too.
-        squares[l, l] = D.square
-        if step is not None and step.factors is not None and last < _SETTINGS.layers:
-            factors *= step.factors
-            recent[:last] *= step.factors
-            continue
-        if start:
-            squares[start : l + 1, :start] = averaging[:last] @ earlier.T
-        if step is not None:
-            densities = [earlier * factors, recent[:last]] if start else [recent[:last]]
-            earlier = step.to_next(0, np.concatenate(densities).T).T
-            start = l + 1
+        squares[start:end, :end] += np.tril(run.averaging @ densities.T, start - 1)
+        if run.to_next is not None:
+            densities, start = run.to_next(densities), end
     return squares + np.tril(squares, -1).T
 
 
-def sums_of_squares(layers: Layers, weights: np.ndarray) -> np.ndarray:
+def sums_of_squares(runs: Iterable[Run], weights: np.ndarray) -> np.ndarray:
     """Σ_{k<=l} w_k ⟨D(h^(k)) ; D(h^(l))⟩ of all layers, shape (L + 1,), in O(L)."""
-    sums, total = [], None
-    for (D, step), weight in zip(layers, weights, strict=True):
-        sums.append(weight * D.square)
-        if total is not None:
-            sums[-1] += D.averaging @ total
-        added = weight * D.density
-        total = added if total is None else total + added
-        if step is not None:
-            total = step.to_next(0, total)
-    return np.array(sums)
+    sums, total = [], np.zeros(1)
+    for run in runs:
+        own, weights = np.split(weights, [len(run.squares)])
+        within = np.tril(run.averaging @ run.densities.T, -1) @ own
+        sums.append(own * run.squares + within + (run.averaging * total).sum(axis=1))
+        if run.to_next is not None:
+            total = run.to_next(total + own @ run.densities)
+    return np.concatenate(sums)
 
 
 def at_second_order(

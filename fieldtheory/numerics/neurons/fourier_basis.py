@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import groupby
+from functools import cached_property, lru_cache, partial
+from itertools import groupby, zip_longest
 from math import ceil, factorial, pi, sqrt
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ import numpy as np
 from scipy import fft
 
 from fieldtheory.averages.quadrature.panelled_functions import Function
-from fieldtheory.numerics.neurons.interacting_neurons import Observable
+from fieldtheory.numerics.neurons.interacting_neurons import Observable, Run
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class _Settings:
     factor: float = 1.6
     rounding: float = 1e-15
     most: int = 1 << 12
+    # Largest exponent of the factors between layers of a run, by which densities are divided.
+    exponent: float = 460.0
     # Parts of an octave of deviations for which one spectrum of φ² stands.
     parts: int = 16
     # Functions that are larger at the ends of intervals drown averages in the rounding of
@@ -239,10 +241,7 @@ class FourierStep:
     ) -> None:
         self.here, self.there = here.grid, there
         self.correlation, self.variance = correlation, there.K
-        self.ratio = skip * here.grid.reach / there.grid.reach
-        self.noise = noise
-        product = self.ratio == 1 and self.here.count == there.grid.count
-        self.factors = self.noise if product else None
+        self.skip, self.noise = skip, noise
 
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
@@ -250,30 +249,31 @@ class FourierStep:
 
     def to_next(self, j: int, u: np.ndarray) -> np.ndarray:
         """P_jᵀ u, or of all columns of u."""
-        if not j and self.factors is not None:
-            return np.asarray((self.factors * u.T).T)
         factors = self.noise
         if j:
             factors = factors * (-self.there.grid.k2 / 2) ** j / factorial(j)
-        factors = factors.reshape(-1, *[1] * (u.ndim - 1))
-        # The densities of γh, on the interval of the next layer.
-        old, new = self.here.count, self.there.grid.count
-        if self.ratio == 1 and old == new:
-            return factors * u
-        parts = [u] if self.here.even else [u[:old], u[old:]]
-        if self.ratio == 0:
-            parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
-        elif self.ratio == 1:
-            zeros = np.zeros((max(new - old, 0), *u.shape[1:]))
-            parts = [np.concatenate([part[:new], zeros]) for part in parts]
-        else:
-            maps = _stretched(self.ratio, max(old, new))
-            parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
-        return factors * np.concatenate(parts)
+        return np.asarray((factors * _stretched(u, self.here, self.there.grid, self.skip).T).T)
+
+
+def _stretched(u: np.ndarray, here: Grid, there: Grid, skip: float) -> np.ndarray:
+    """The density u of h, or its columns, as that of γh on another grid."""
+    ratio, old, new = skip * here.reach / there.reach, here.count, there.count
+    if ratio == 1 and old == new:
+        return u
+    parts = [u] if here.even else [u[:old], u[old:]]
+    if ratio == 0:
+        parts = [np.repeat(u[:1], new, axis=0), np.zeros((new, *u.shape[1:]))][: len(parts)]
+    elif ratio == 1:
+        zeros = np.zeros((max(new - old, 0), *u.shape[1:]))
+        parts = [np.concatenate([part[:new], zeros]) for part in parts]
+    else:
+        maps = _maps(ratio, max(old, new))
+        parts = [each[:new, :old] @ part for each, part in zip(maps, parts, strict=False)]
+    return np.concatenate(parts)
 
 
 @lru_cache(maxsize=16)
-def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _maps(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     """From ∫ cos(kh) and ∫ sin(kh) over densities to those at the wave numbers times a ratio."""
     orders = np.arange(count + 1)
     differences, sums = (np.sinc(orders - sign * ratio * orders[:, None]) for sign in (1, -1))
@@ -282,31 +282,93 @@ def _stretched(ratio: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     return cosines[:-1, :-1], (differences - sums)[1:, 1:]
 
 
-def in_fourier_series(
-    neurons: Any, spectrum: Spectrum
-) -> Iterator[tuple[Observable, FourierStep | None]]:
-    """The observable of every layer l = 0, ..., L of `Neurons`, and the step to the next one."""
-    square, weights, K = neurons.square, neurons.weights, neurons.K
-    links = zip(neurons.correlations, neurons.skips, strict=True)
-    added = np.append(0.0, neurons.added)
-    before = None
-    resolutions = list(zip(*spectrum, strict=True))
-    for resolution, some in groupby(range(len(K)), resolutions.__getitem__):
-        layers, grid = list(some), Grid(*resolution, square.parity == 1)
-        values, variances, a = square(grid.h), K[layers, None], weights[layers, None]
+class _Segment(NamedTuple):
+    """Layers on one grid."""
+
+    grid: Grid
+    # In the network.
+    layers: slice
+    # Of `FourierBasis`.
+    gaussians: np.ndarray
+    # Of `Observable`.
+    values: np.ndarray
+    densities: np.ndarray
+    averaging: np.ndarray
+    squares: np.ndarray
+    means: np.ndarray
+
+
+def _segments(neurons: Any, spectrum: Spectrum) -> Iterator[_Segment]:
+    """The layers l = 0, ..., L of `Neurons`."""
+    square, end = neurons.square, 0
+    for resolution, some in groupby(zip(*spectrum, strict=True)):
+        layers = slice(end, end + len(list(some)))
+        grid, end = Grid(*resolution, square.parity == 1), layers.stop
+        variances, a = neurons.K[layers, None], neurons.weights[layers, None]
+        values = square(grid.h)
         gaussians = np.exp(-(grid.h**2) / (2 * variances))
         gaussians *= grid.spacing / np.sqrt(2 * pi * variances)
         means = gaussians @ values
         D = a * (values - means[:, None])
-        averaged, one = grid.averaging(np.stack([values, np.ones_like(values)]))
-        averaging = a * (averaged - means[:, None] * one)
-        bases = [FourierBasis(grid, *each) for each in zip(K[layers], gaussians, strict=True)]
-        squares = (D**2 * gaussians).sum(axis=1)
+        weighted = D * gaussians
+        averaging = a * grid.averaging(values)
+        # What averages 1 is the wave number 0.
+        averaging[:, 0] -= a[:, 0] * means
+        squares = np.einsum("lp,lp->l", weighted, D)
+        yield _Segment(grid, layers, gaussians, D, grid.sums(weighted), averaging, squares, means)
+
+
+def in_fourier_series(
+    neurons: Any, spectrum: Spectrum
+) -> Iterator[tuple[Observable, FourierStep | None]]:
+    """The observable of every layer l = 0, ..., L of `Neurons`, and the step to the next one."""
+    links = zip(neurons.correlations, neurons.skips, strict=True)
+    added = np.append(0.0, neurons.added)
+    before = None
+    for grid, layers, *arrays in _segments(neurons, spectrum):
         noises = np.exp(-added[layers, None] / 2 * grid.k2)
-        rows = zip(bases, D, grid.sums(D * gaussians), averaging, squares, means, strict=True)
-        for basis, noise, own in zip(bases, noises, map(Observable._make, rows), strict=True):
+        for K, noise, gaussian, *own in zip(neurons.K[layers], noises, *arrays, strict=True):
+            basis = FourierBasis(grid, K, gaussian)
             if before is not None:
                 yield before[1], FourierStep(before[0], basis, *next(links), noise)
-            before = basis, own
+            before = basis, Observable(basis, *own)
     if before is not None:
         yield before[1], None
+
+
+def runs_of_series(neurons: Any, spectrum: Spectrum) -> Iterator[Run]:
+    """The layers of `Neurons` in runs, each as long as float64 has the factors between its layers.
+
+    With the variance V_l that skip connections of 1 add between the first layer of a run and l,
+    densities are divided by, and what averages D is multiplied by exp(−V_l k²/2).
+    """
+    segments = list(_segments(neurons, spectrum))
+    grids = [segment.grid for segment in segments[1:]]
+    for segment, after in zip_longest(segments, grids):
+        grid, (first, end, _) = segment.grid, segment.layers.indices(len(neurons.K))
+        start = first
+        while start < end:
+            variances = np.cumsum(np.append(0.0, neurons.added[start : end - 1]))
+            within = variances * grid.k2[-1] <= 2 * _SETTINGS.exponent
+            within[1:] &= neurons.skips[start : end - 1] == 1
+            count = len(within) if within.all() else int(np.argmin(within))
+            factors = np.exp(-variances[:count, None] / 2 * grid.k2)
+            own = slice(start - first, start - first + count)
+            start += count
+            there, to_next = grid if start < end else after, None
+            if there is not None:
+                skip, noise = neurons.skips[start - 1], neurons.added[start - 1]
+                to_next = partial(_to_next, factors[-1], grid, there, skip, noise)
+            averaging = factors * segment.averaging[own]
+            of_layers = segment.squares[own], segment.means[own]
+            yield Run(segment.densities[own] / factors, averaging, *of_layers, to_next)
+
+
+def _to_next(
+    factors: np.ndarray, here: Grid, there: Grid, skip: float, noise: float, rows: np.ndarray
+) -> np.ndarray:
+    """Densities of the first layer of a run as those of the layer behind it."""
+    added = np.exp(-noise / 2 * there.k2)
+    if here is there and skip == 1:
+        return factors * added * rows
+    return np.asarray(added * _stretched((factors * rows).T, here, there, skip).T)

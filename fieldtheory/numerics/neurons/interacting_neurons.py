@@ -25,7 +25,7 @@ adds is a product of what it shows of single neurons, and noise makes all functi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from math import factorial, sqrt
 from typing import NamedTuple, Protocol
@@ -156,10 +156,6 @@ class Step(Protocol):
     def variance(self) -> float:
         """K*, in the next layer."""
 
-    @property
-    def factors(self) -> np.ndarray | None:
-        """Factors by which P_0ᵀ multiplies vectors, None where it does more."""
-
     def unit(self, order: int) -> np.ndarray:
         """The Hermite polynomial of this order in the next layer."""
 
@@ -168,6 +164,19 @@ class Step(Protocol):
 
 
 Layers = Iterable[tuple[Observable, Step | None]]
+
+
+class Run(NamedTuple):
+    """Consecutive layers k, ..., l whose averages of pairs are the products of two matrices."""
+
+    # (n, ·): D as densities of the first layer, and what averages D over these, for later layers.
+    densities: np.ndarray
+    averaging: np.ndarray
+    # (n,): ⟨D²⟩ and ⟨g⟩.
+    squares: np.ndarray
+    means: np.ndarray
+    # The rows of these densities as those of the first layer after the run, None at the end.
+    to_next: Callable[[np.ndarray], np.ndarray] | None
 
 
 def of_the_mean(step: Step, j: int) -> float:

@@ -8,7 +8,11 @@ from mpmath import mp
 import fieldtheory as ft
 from fieldtheory.averages.quadrature.panelled_functions import Function
 from fieldtheory.networks.coefficients import layer_coefficients
-from fieldtheory.numerics.neurons.finite_width import Neurons, connected_squares
+from fieldtheory.numerics.neurons.finite_width import (
+    Neurons,
+    connected_squares,
+    sums_of_squares,
+)
 from fieldtheory.numerics.neurons.fourier_basis import spectrum_of
 from fieldtheory.numerics.neurons.interacting_neurons import second_order
 from fieldtheory.numerics.recursion import ratio
@@ -65,16 +69,29 @@ def test_smooth_functions_on_nodes_and_in_fourier_series(name, scale, skip):
     net = network(name, scale, skip, np.size(scale) if np.size(scale) > 1 else 3)
     net = net.replace(bias_variance=0.0)
     s, layers = ft.solve(net, 0.5), neurons_of(net, 0.5)
-    in_series, on_nodes = (list(layers.resolved(n, False, 3)) for n in (layers.spectrum(3), None))
-    np.testing.assert_allclose(
-        connected_squares(on_nodes), connected_squares(in_series), rtol=1e-12, atol=1e-15
-    )
-    known, found = second_order(in_series), second_order(on_nodes)
+    fine, _ = layers.resolutions(3)
+    assert not isinstance(fine, int)
+    known, found = (connected_squares(layers.runs(each)) for each in (fine, 20))
+    np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-15)
+    known, found = (second_order(layers.layers(each, 3)) for each in (fine, 20))
     for x, y, size in zip(found[:3], known[:3], sizes(s), strict=True):
         np.testing.assert_array_less(np.abs(x - y), 1e-9 * (np.abs(y) + 1e-5 * size) + 1e-300)
     # The pairing is zero where one layer has noise: its scale is the term of order 1/N, V/K².
     size = np.max(s.four_point / s.kernels[:-1] ** 2)
     np.testing.assert_allclose(found.pairing, known.pairing, rtol=1e-9, atol=1e-13 + 1e-12 * size)
+
+
+@pytest.mark.parametrize("name", ["erf", "gelu"])
+def test_covariances_of_many_layers_in_runs_and_on_nodes(name):
+    neurons = neurons_of(network(name, 0.5, 1.0, 30), 0.5)
+    fine, _ = neurons.resolutions(0)
+    runs = list(neurons.runs(fine))
+    # Factors between layers are divided by, and limited.
+    assert 1 < max(len(run.squares) for run in runs) < 15
+    found, known = connected_squares(runs), connected_squares(neurons.runs(20))
+    np.testing.assert_allclose(found, known, rtol=1e-12)
+    weights = np.linspace(1.0, 2.0, len(known))
+    np.testing.assert_allclose(sums_of_squares(runs, weights), np.tril(known) @ weights, rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_errors_are_estimated_by_no_less_than_they_are(name, scale, K0, count, m
     net = ft.ResidualNetwork(depth=3, activation=name, branch_scale=scale)
     s, layers = ft.solve(net, K0), layer_coefficients(net)
     at_nodes = finite_width.Neurons.of(net, layers.weights[1:], s.kernels[:-1], None)
-    known = first_order(at_nodes.resolved(None, False, 1))
+    known = first_order(at_nodes.layers(20, 1))
     few = replace(finite_width._SETTINGS, nodes=count, fewer_nodes=int(0.8 * count))
     monkeypatch.setattr(finite_width, "_SETTINGS", few)
     monkeypatch.setattr(fourier_basis, "spectrum_of", lambda *_: None)
