@@ -121,7 +121,10 @@ def test_mean_shifts(name, skip):
     expected = slopes(covariance(a, b, t + 0.15 * nodes), 0.15).reshape(-1, 2, 2)[:, 0, 1]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
     assert not two.response_shift_error.any()
-    np.testing.assert_allclose(two.response_shift[:, 0, 0], one.response_shift, rtol=1e-9)
+    # Terms of the shift of sin cancel.
+    np.testing.assert_allclose(
+        two.response_shift[:, 0, 0], one.response_shift, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_mean_shifts_that_are_known():
