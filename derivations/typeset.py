@@ -26,6 +26,12 @@ REFERENCES = {
     r"\href{https://arxiv.org/abs/1806.07572}{arXiv:1806.07572} (2018).",
     "PF": r"S.~Peluchetti, S.~Favaro, \emph{Infinitely deep neural networks as diffusion "
     r"processes}, AISTATS (2020), \href{https://arxiv.org/abs/1905.11065}{arXiv:1905.11065}.",
+    "DCL": r"Y.~Dong, J.-B.~Cordonnier, A.~Loukas, \emph{Attention is not all you need: pure "
+    r"attention loses rank doubly exponentially with depth}, ICML (2021), "
+    r"\href{https://arxiv.org/abs/2103.03404}{arXiv:2103.03404}.",
+    "SPT": r"L.~Noci, S.~Anagnostidis, L.~Biggio, A.~Orvieto, S.~P.~Singh, A.~Lucchi, \emph{Signal "
+    r"propagation in transformers: theoretical perspectives and the role of rank collapse}, "
+    r"NeurIPS (2022), \href{https://arxiv.org/abs/2206.03126}{arXiv:2206.03126}.",
     "Price": r"R.~Price, \emph{A useful theorem for nonlinear devices having Gaussian inputs}, "
     r"IRE Transactions on Information Theory \textbf{4}, 69 (1958).",
 }

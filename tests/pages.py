@@ -58,7 +58,8 @@ def run(path, folder, write=False):
         below = f"\nprints\n\n```\n{shown}```\n" if shown else ""
         return f"```{language}\n{content}```\n{below}"
 
-    with contextlib.chdir(folder), mock.patch.object(sys, "argv", ["page"]):
+    path = mock.patch.object(sys, "path", [str(folder), *sys.path])
+    with contextlib.chdir(folder), path, mock.patch.object(sys, "argv", ["page"]):
         return found, BLOCK.sub(block, text)
 
 

@@ -74,7 +74,8 @@ def on_modes(network: ft.ResidualNetwork, K: np.ndarray, count: int) -> np.ndarr
 def of_the_code(network: ft.ResidualNetwork, K: np.ndarray) -> np.ndarray:
     """The same by `fieldtheory.numerics.neurons.interacting_neurons`."""
     neurons = Neurons.of(network, layer_coefficients(network).weights[1 : len(K) + 1], K, None)
-    layers = list(neurons.resolved(neurons.spectrum(3), False, 3))
+    fine, _ = neurons.resolutions(3)
+    layers = list(neurons.layers(fine, 3))
     one, two = first_order(layers), second_order(layers)
     columns = one.shift, one.variance, two.shift, two.variance, two.third_cumulant, two.pairing
     return np.array(columns).T
