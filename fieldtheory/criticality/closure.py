@@ -21,7 +21,7 @@ from fieldtheory.numerics.infinite_width import gains
 from fieldtheory.numerics.infinite_width.block_functions import network_functions
 from fieldtheory.numerics.infinite_width.kernels import variances
 from fieldtheory.numerics.infinite_width.mean_field import MeanField
-from fieldtheory.numerics.recursion import accumulated_variance, add_skip, require_finite
+from fieldtheory.numerics.recursion import add_skip, require_finite
 from fieldtheory.numerics.several_inputs.feature_correlators import within_layers
 from fieldtheory.numerics.several_inputs.pair_theory import PairTheory
 
@@ -135,18 +135,7 @@ def closure_G11(network: LayeredNetwork, K0: Any) -> np.ndarray:
     >>> bool(np.allclose(closure_G11(net, 1.0), ft.solve(net, 1.0).G11, rtol=1e-13))
     True
     """
-    layers, K = _saddle_point(network, K0)
-    averages = network_functions(network)
-    signals = K[:-1]
-    covariance = one_input.signal_covariance(network, signals)
-    slope = averages.susceptibility(signals)
-    S22 = np.zeros((network.depth + 2,) * 2)
-    S22[1:, 1:] = 2 * np.outer(slope, slope) * covariance**2
-    own = np.arange(1, network.depth + 2)
-    S22[own, own] = averages.connected(signals, signals, signals)
-    S22 *= np.outer(layers.weights, layers.weights)
-    gain = gains.variance_gains(network, K)
-    return one_input.kernel_covariances(layers, gain, S22)[0] / network.width
+    return _covariances(network, K0)[0]
 
 
 @named_arguments
@@ -176,7 +165,24 @@ def closure_kernel_variance(network: LayeredNetwork, K0: Any) -> np.ndarray:
     >>> bool(np.allclose(*both, rtol=1e-13))
     True
     """
-    return accumulated_variance(_saddle_point(network, K0)[0].skips, closure_G11(network, K0))
+    return _covariances(network, K0)[1]
+
+
+def _covariances(network: LayeredNetwork, K0: Any) -> tuple[np.ndarray, np.ndarray]:
+    """G11 and Var K^(l)."""
+    layers, K = _saddle_point(network, K0)
+    averages = network_functions(network)
+    signals = K[:-1]
+    covariance = one_input.signal_covariance(network, signals)
+    slope = averages.susceptibility(signals)
+    S22 = np.zeros((network.depth + 2,) * 2)
+    S22[1:, 1:] = 2 * np.outer(slope, slope) * covariance**2
+    own = np.arange(1, network.depth + 2)
+    S22[own, own] = averages.connected(signals, signals, signals)
+    S22 *= np.outer(layers.weights, layers.weights)
+    gain = gains.variance_gains(network, K)
+    G11, variance = one_input.kernel_covariances(layers, gain, S22)
+    return G11 / network.width, variance / network.width
 
 
 def _checked(network: Any) -> LayeredNetwork:

@@ -1,5 +1,7 @@
 """G11 and the variance of the kernels: exact cases, oracles, finite networks, structure."""
 
+from warnings import catch_warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -68,7 +70,6 @@ def test_signs_that_cancel_in_the_square(text, same, gamma):
     np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::fieldtheory.numerics.validity.ValidityWarning")
 @pytest.mark.parametrize("variance", [slow(1e-3), 0.3, 30.0])
 def test_jumps_away_from_zero_beside_kinks(variance):
     """relu(h) + θ(h + 1)/2: N G11 of the first layer is a² Var φ², on panels between the kinks."""
@@ -81,7 +82,11 @@ def test_jumps_away_from_zero_beside_kinks(variance):
     weights /= np.sqrt(2 * np.pi * variance)
     square = (np.maximum(h, 0) + 0.5 * (h > -1)) ** 2
     expected = 1.25**2 * (weights @ (square - weights @ square) ** 2)
-    assert ft.solve(net, variance).G11[1, 1] == pytest.approx(expected, rel=1e-11)
+    # Narrow signals hardly fluctuate, even at width 1.
+    doubt = pytest.warns(ft.ValidityWarning) if variance > 0.01 else catch_warnings(action="error")
+    with doubt:
+        found = ft.solve(net, variance).G11[1, 1]
+    assert found == pytest.approx(expected, rel=1e-11)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
